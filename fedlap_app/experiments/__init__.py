@@ -1,0 +1,1 @@
+"""Benchmarks and tables that compare methods, back ends and grids."""

@@ -1,0 +1,1 @@
+"""What an organisation holds: subgraphs, data sets, partitions and the organisation folder."""

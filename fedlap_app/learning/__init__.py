@@ -1,0 +1,1 @@
+"""Models, losses, local training and evaluation on one device."""

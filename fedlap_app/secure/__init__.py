@@ -1,0 +1,1 @@
+"""Sums that the adder cannot read: back ends, keys, channels and packing."""
