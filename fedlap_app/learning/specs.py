@@ -1,0 +1,92 @@
+"""What a model and its training look like, checked once where the values enter."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from fedlap_app.errors import ConfigError
+
+Kind = Literal["sage", "gcn", "decoupled"]
+OptimizerName = Literal["adam", "sgd"]
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} is {value!r}; choose one of {', '.join(choices)}.")
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name} is {value!r}; give a whole number of at least {least}.")
+
+
+def _check_range(name: str, value: float, low: float, high: float, limits: str) -> None:
+    if not math.isfinite(value) or not low <= value < high:
+        raise ConfigError(f"{name} is {value!r}; give a number {limits}.")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A feature model.
+
+    Parameters
+    ----------
+    kind : "sage" | "gcn" | "decoupled"
+        GraphSAGE with mean aggregation; GCN; or an MLP followed by ``hops`` hops of D^-1 (A + I).
+    num_features, num_classes : int
+        Width of the input and of the output.
+    hidden : tuple of int (default: (64,))
+        Widths of the hidden layers; empty for a linear model.
+    hops : int (default: 2)
+        Propagation steps of ``decoupled``; the other kinds propagate once a layer.
+    dropout : float (default: 0.5)
+        Probability that a hidden unit is dropped in training.
+    input_norm : bool (default: True)
+        Normalise each node's features to mean 0 and variance 1 (LayerNorm without gain and bias,
+        which the first layer has already).
+    """
+
+    kind: Kind
+    num_features: int
+    num_classes: int
+    hidden: tuple[int, ...] = (64,)
+    hops: int = 2
+    dropout: float = 0.5
+    input_norm: bool = True
+
+    def __post_init__(self) -> None:
+        _check_choice("The model", self.kind, get_args(Kind))
+        _check_count("The number of features", self.num_features, 0)
+        _check_count("The number of classes", self.num_classes, 1)
+        for width in self.hidden:
+            _check_count("A hidden layer's width", width, 1)
+        _check_count("The number of hops", self.hops, 0)
+        _check_range("The dropout", self.dropout, 0.0, 1.0, "from 0 up to, but not, 1")
+
+
+@dataclass(frozen=True)
+class TrainSpec:
+    """Local training: full-batch steps of one optimiser.
+
+    Parameters
+    ----------
+    epochs : int (default: 1)
+        Steps a call.
+    optimizer : "adam" | "sgd" (default: "adam")
+        Adam with the usual moments, or plain gradient descent.
+    learning_rate : float (default: 0.01)
+        Above 0.
+    weight_decay : float (default: 5e-4)
+        Added to the gradient as a multiple of the parameters.
+    """
+
+    epochs: int = 1
+    optimizer: OptimizerName = "adam"
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+
+    def __post_init__(self) -> None:
+        _check_count("The number of epochs", self.epochs, 1)
+        _check_choice("The optimizer", self.optimizer, get_args(OptimizerName))
+        _check_range("The learning rate", self.learning_rate, 1e-30, math.inf, "above 0")
+        _check_range("The weight decay", self.weight_decay, 0.0, math.inf, "of 0 or more")

@@ -1,0 +1,88 @@
+"""One organisation's internal nodes and edges as tensors on a device."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedlap_app.errors import ConfigError
+from fedlap_app.learning.features import Features, features_on
+from fedlap_app.learning.propagation import neighbour_mean, random_walk, symmetric
+from fedlap_app.learning.sparse import SparseMatrix
+from fedlap_app.learning.specs import Kind, ModelSpec
+
+if TYPE_CHECKING:
+    from fedlap_app.graphs.subgraph import Subgraph
+
+NO_LABEL = -1
+SPLITS = ("train", "val", "test")
+_NORMALISATION = {"sage": neighbour_mean, "gcn": symmetric, "decoupled": random_walk}
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTensors:
+    """What a model of one kind reads: features, a propagation matrix, labels and splits.
+
+    Attributes
+    ----------
+    kind : Kind
+        The kind of model that ``propagation`` is for.
+    x : Features
+        Features, normalised if the model asks for it.
+    propagation : SparseMatrix
+        (n, n) over internal edges only; neighbours elsewhere have no features here.
+    targets : Tensor
+        (n,) class of the training nodes, -1 for all others.
+    labels : NDArray
+        (n,) class of every node, -1 when unknown.
+    splits : dict
+        Node numbers of "train", "val" and "test".
+    device : torch.device
+        Where the tensors are.
+    """
+
+    kind: Kind
+    x: Features
+    propagation: SparseMatrix
+    targets: Tensor
+    labels: NDArray[np.int64]
+    splits: dict[str, NDArray[np.int64]]
+    device: torch.device
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of internal nodes."""
+        return len(self.labels)
+
+    @classmethod
+    def from_subgraph(
+        cls, subgraph: "Subgraph", spec: ModelSpec, device: torch.device | str = "cpu"
+    ) -> Self:
+        """Bring a subgraph to the device in the form that the model of ``spec`` reads."""
+        if subgraph.features.shape[1] != spec.num_features:
+            raise ConfigError(
+                f"{subgraph.name} has {subgraph.features.shape[1]} features and the model takes "
+                f"{spec.num_features}; give the model the number of features of the data."
+            )
+        if len(subgraph.classes) != spec.num_classes:
+            raise ConfigError(
+                f"{subgraph.name} has {len(subgraph.classes)} classes and the model gives "
+                f"{spec.num_classes}; give the model the number of classes of the data."
+            )
+        device = torch.device(device)
+        index, weight = subgraph.intra_edges
+        matrix = _NORMALISATION[spec.kind](index, weight, len(subgraph.labels))
+        targets = np.where(subgraph.train_mask, subgraph.labels, NO_LABEL)
+        masks = (subgraph.train_mask, subgraph.val_mask, subgraph.test_mask)
+        return cls(
+            kind=spec.kind,
+            x=features_on(subgraph.features, normalise=spec.input_norm, device=device),
+            propagation=SparseMatrix.from_scipy(matrix, device),
+            targets=torch.from_numpy(targets).to(device),
+            labels=subgraph.labels,
+            splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},
+            device=device,
+        )

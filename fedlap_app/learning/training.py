@@ -1,0 +1,79 @@
+"""Local training: full-batch steps on one organisation's training nodes."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fedlap_app.errors import RunError
+from fedlap_app.learning.determinism import seeded
+from fedlap_app.learning.optimizer import Optimizer
+from fedlap_app.learning.specs import TrainSpec
+from fedlap_app.learning.tensors import NO_LABEL, GraphTensors
+
+Objective = Callable[[nn.Module, GraphTensors], Tensor]
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """Loss of the last epoch (before its step) and the number of training nodes."""
+
+    loss: float
+    num_examples: int
+
+
+def cross_entropy(model: nn.Module, tensors: GraphTensors) -> Tensor:
+    """Mean cross-entropy over the training nodes."""
+    return functional.cross_entropy(model(tensors), tensors.targets, ignore_index=NO_LABEL)
+
+
+def train_epochs(
+    model: nn.Module,
+    tensors: GraphTensors,
+    spec: TrainSpec,
+    seed: int,
+    *,
+    objective: Objective = cross_entropy,
+    optimizer: Optimizer | None = None,
+) -> TrainReport:
+    """Train a model in place.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Maps ``tensors`` to logits.
+    tensors : GraphTensors
+        Where to train; without training nodes the model stays as it is.
+    spec : TrainSpec
+        Epochs and step rule.
+    seed : int
+        Decides dropout.
+    objective : Objective (default: cross_entropy)
+        What to minimise.
+    optimizer : Optimizer | None (default: None)
+        Moments of an earlier call to go on with; a fresh start without.
+
+    Returns
+    -------
+    TrainReport
+        Loss nan and 0 examples when there is no training node.
+    """
+    num_examples = len(tensors.splits["train"])
+    if num_examples == 0:
+        return TrainReport(loss=math.nan, num_examples=0)
+    parameters = [value for value in model.parameters() if value.requires_grad]
+    rule = optimizer or Optimizer(parameters, spec)
+    model.train()
+    with seeded(seed, tensors.device):
+        for _ in range(spec.epochs):
+            loss = objective(model, tensors)
+            rule.step(torch.autograd.grad(loss, parameters, materialize_grads=True))
+    if not all(bool(value.isfinite().all()) for value in parameters):
+        raise RunError(
+            f"Training diverged with learning rate {spec.learning_rate:g}: a parameter is not "
+            "finite; lower the learning rate."
+        )
+    return TrainReport(loss=float(loss.detach()), num_examples=num_examples)
