@@ -1,0 +1,143 @@
+"""What must hold for every graph; each violation is one sentence."""
+
+import re
+
+import numpy as np
+
+from fedlap_app.errors import DataError
+from fedlap_app.graphs.arrays import Bools, Features, Floats, Ints, Strings, stored_values
+from fedlap_app.graphs.edges import edge_keys
+
+NAME_LIMIT = 100
+_UNSAFE_NAME = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')
+
+
+def check_name(name: str) -> None:
+    """Refuse organisation names that could not also be the name of a folder."""
+    if not isinstance(name, str) or not name.strip() or len(name) > NAME_LIMIT:
+        raise DataError(
+            f"The organisation name {name!r} is not usable: take 1 to {NAME_LIMIT} characters."
+        )
+    if _UNSAFE_NAME.search(name) or name != name.strip() or name.startswith("."):
+        raise DataError(
+            f"The organisation name {name!r} is not usable as a folder name: leave out leading "
+            'dots, outer spaces and the characters < > : " / \\ | ? *.'
+        )
+
+
+def check_list(values: tuple[str, ...], what: str) -> None:
+    """Refuse a list of names with empty or repeated entries."""
+    if not all(isinstance(value, str) and value for value in values):
+        raise DataError(f"The {what} {list(values)!r} are not all non-empty strings: name each.")
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise DataError(f"The {what} list {twice!r} twice: every name may appear once.")
+
+
+def check_unique(ids: Strings, what: str) -> None:
+    """Refuse a vector of strings in which one appears twice."""
+    ordered = np.sort(ids)
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if twice.size:
+        raise DataError(f"{what} {str(ordered[twice[0]])!r} is listed twice: keep one entry.")
+
+
+def check_features(features: Features, ids: Strings, feature_names: tuple[str, ...]) -> None:
+    """Refuse a feature matrix of the wrong shape or with values that are not finite."""
+    if features.shape != (len(ids), len(feature_names)):
+        raise DataError(
+            f"The features have the shape {tuple(features.shape)} but there are {len(ids)} nodes "
+            f"and {len(feature_names)} feature names: the two must agree."
+        )
+    if not np.isfinite(stored_values(features)).all():
+        dense = features if isinstance(features, np.ndarray) else features.tocoo()
+        if isinstance(dense, np.ndarray):
+            row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(dense)))
+        else:
+            at = np.flatnonzero(~np.isfinite(dense.data))[0]
+            row, column = int(dense.coords[0][at]), int(dense.coords[1][at])
+        raise DataError(
+            f"The feature {feature_names[column]!r} of node {str(ids[row])!r} is not a finite "
+            "number: fill in a value that a float32 can hold."
+        )
+
+
+def check_labels(labels: Ints, ids: Strings, classes: tuple[str, ...]) -> None:
+    """Refuse labels outside -1 (none) and the positions of the classes."""
+    if labels.shape != ids.shape:
+        raise DataError(f"There are {labels.size} labels for {ids.size} nodes: give one a node.")
+    bad = np.flatnonzero((labels < -1) | (labels >= len(classes)))
+    if bad.size:
+        raise DataError(
+            f"The label {labels[bad[0]]} of node {str(ids[bad[0]])!r} is outside the "
+            f"{len(classes)} classes: use 0 to {len(classes) - 1}, or -1 for none."
+        )
+
+
+def check_masks(masks: tuple[Bools, Bools, Bools], labels: Ints, ids: Strings) -> None:
+    """Refuse masks that overlap or that hold a node without a label."""
+    for mask in masks:
+        if mask.shape != ids.shape:
+            raise DataError(f"A split has {mask.size} entries for {ids.size} nodes: give one each.")
+    total = sum(mask.astype(np.int8) for mask in masks)
+    twice = np.flatnonzero(np.asarray(total) > 1)
+    if twice.size:
+        raise DataError(f"Node {str(ids[twice[0]])!r} is in two splits: put it into one.")
+    bare = np.flatnonzero((np.asarray(total) > 0) & (labels < 0))
+    if bare.size:
+        raise DataError(
+            f"Node {str(ids[bare[0]])!r} is in a split but has no label: label it or take it out."
+        )
+
+
+def check_edges(index: Ints, weight: Floats, ids: Strings, *, directed: bool) -> None:
+    """Refuse edges that are not simple; ``index`` is sorted by source and then target."""
+    size = len(ids)
+    if index.shape != (2, weight.size):
+        raise DataError(
+            f"The edges have the shape {index.shape} for {weight.size} weights: give (2, E)."
+        )
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise DataError(
+            f"An edge names node {int(index.min() if index.min() < 0 else index.max())} but there "
+            f"are only {size} nodes: number them from 0."
+        )
+    _refuse_edge(index, index[0] == index[1], ids, "is a self loop: leave it out")
+    _refuse_edge(
+        index,
+        ~(np.isfinite(weight) & (weight > 0)),
+        ids,
+        "has a weight that is not a positive number: correct it or leave the edge out",
+    )
+    keys = edge_keys(index, size)
+    _refuse_edge(
+        index,
+        np.r_[False, keys[1:] == keys[:-1]][: keys.size],
+        ids,
+        "is listed twice: keep one",
+    )
+    if not directed:
+        _check_symmetric(index, weight, ids)
+
+
+def _check_symmetric(index: Ints, weight: Floats, ids: Strings) -> None:
+    keys, mirrored = edge_keys(index, len(ids)), edge_keys(index[::-1], len(ids))
+    place = np.minimum(np.searchsorted(keys, mirrored), keys.size - 1)
+    _refuse_edge(
+        index,
+        keys[place] != mirrored,
+        ids,
+        "lacks its opposite direction: list both or make the graph directed",
+    )
+    _refuse_edge(
+        index,
+        weight[place] != weight,
+        ids,
+        "has another weight in the opposite direction: use one weight or a directed graph",
+    )
+
+
+def _refuse_edge(index: Ints, bad: Bools, ids: Strings, why: str) -> None:
+    if bad.any():
+        source, target = (str(ids[end]) for end in index[:, int(np.argmax(bad))])
+        raise DataError(f"The edge from {source!r} to {target!r} {why}.")
