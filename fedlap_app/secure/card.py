@@ -1,0 +1,208 @@
+"""Signed public cards: how members introduce themselves to each other through the server.
+
+A card carries an organisation's name, its two long-term public keys, and for this job a nonce, an
+ephemeral X25519 key and the hash of the settings that it will run. The server passes cards on and
+may alter, swap or withhold them: the signature finds the first, pinned fingerprints the second,
+and everyone compares the list of names with its own for the third. A card of an earlier job is of
+no use to the server, since it has the private half of no ephemeral key.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.secure.identity import Identity, agreement_public, fingerprint, is_signed
+from fedlap_app.secure.kdf import decode, derive, digest, encode
+
+_DOMAIN = "fedlap card 1"
+_HASH_BYTES = 16
+
+
+def new_job_secret() -> bytes:
+    """Draw the secret that a member keeps for one job and never uses for another."""
+    return os.urandom(32)
+
+
+def ephemeral_key(job_secret: bytes) -> bytes:
+    """Raw X25519 private key of a member for one job."""
+    return derive(job_secret, "ephemeral key")
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a member shows of itself for one job."""
+
+    name: str
+    signing: bytes
+    agreement: bytes
+    ephemeral: bytes
+    nonce: bytes
+    settings: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Fingerprint of the long-term keys."""
+        return fingerprint(self.signing, self.agreement)
+
+    def pack(self) -> bytes:
+        """Bytes that are signed."""
+        return encode(
+            _DOMAIN,
+            self.name,
+            self.signing,
+            self.agreement,
+            self.ephemeral,
+            self.nonce,
+            self.settings,
+        )
+
+
+def issue_card(identity: Identity, name: str, job_secret: bytes, settings: str) -> bytes:
+    """Make and sign the card of a member.
+
+    Parameters
+    ----------
+    identity : Identity
+        Long-term keys.
+    name : str
+        Name of the organisation.
+    job_secret : bytes
+        From `new_job_secret`; in simulation derived from the seed.
+    settings : str
+        Hash of the settings of the run, in hexadecimal.
+    """
+    card = Card(
+        name=name,
+        signing=identity.signing_public,
+        agreement=identity.agreement_public,
+        ephemeral=agreement_public(ephemeral_key(job_secret)),
+        nonce=derive(job_secret, "job nonce", length=16),
+        settings=settings,
+    )
+    body = card.pack()
+    return encode(body, identity.sign(body))
+
+
+def read_card(data: bytes) -> Card:
+    """Read a card and check its signature."""
+    parts = list(decode(data))
+    fields = list(decode(parts[0])) if len(parts) == 2 else []
+    if len(fields) != 7 or fields[0] != _DOMAIN.encode():
+        raise ProtocolError(
+            f"A card of {len(data)} bytes has an unknown form; let every member run one version."
+        )
+    try:
+        name, settings = fields[1].decode(), fields[6].decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError("The name on a card is not UTF-8; ask for a new card.") from error
+    if not is_signed(fields[2], parts[1], parts[0]):
+        raise ProtocolError(
+            f"The card of {name!r} has a wrong signature; it was altered on its way, start again."
+        )
+    return Card(name, fields[2], fields[3], fields[4], fields[5], settings)
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The verified members of one job, sorted by name."""
+
+    cards: tuple[Card, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all members, sorted."""
+        return tuple(card.name for card in self.cards)
+
+    @property
+    def settings(self) -> str:
+        """Hash of the settings that all members share."""
+        return self.cards[0].settings
+
+    @cached_property
+    def members_hash(self) -> str:
+        """Hash of all names and fingerprints."""
+        pairs = [part for card in self.cards for part in (card.name, card.fingerprint)]
+        return digest("members", *pairs)[:_HASH_BYTES].hex()
+
+    @cached_property
+    def job(self) -> str:
+        """Id of the job: a hash of all cards, so of settings, members and everyone's nonce."""
+        return digest("job", *(card.pack() for card in self.cards))[:_HASH_BYTES].hex()
+
+    @property
+    def leader(self) -> str:
+        """Member with the lowest fingerprint: it decides where one has to."""
+        return min(self.cards, key=lambda card: card.fingerprint).name
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Fingerprint of each member, to be remembered after trust on first use."""
+        return {card.name: card.fingerprint for card in self.cards}
+
+    def card(self, name: str) -> Card:
+        """Card of one member."""
+        return self.cards[self.names.index(name)]
+
+
+def verify_cards(
+    cards: Sequence[bytes],
+    *,
+    mine: bytes,
+    expected: Sequence[str] | None = None,
+    pins: Mapping[str, str],
+    trust_on_first_use: bool = False,
+) -> Roster:
+    """Check the cards that the server handed out and give the members of the job.
+
+    Parameters
+    ----------
+    cards : sequence of bytes
+        Cards of all members, in any order.
+    mine : bytes
+        The card that this member issued: it must be among them, unchanged.
+    expected : sequence of str, optional
+        Names that must take part, no more and no less (default: whoever is there).
+    pins : mapping of str to str
+        Fingerprints known from before, by name.
+    trust_on_first_use : bool
+        Accept members without a pin (default: False); remember `Roster.fingerprints` then.
+    """
+    roster = Roster(tuple(sorted(map(read_card, cards), key=lambda card: card.name)))
+    if mine not in cards:
+        raise ProtocolError("My own card is not among those handed out; start a new job.")
+    names = roster.names
+    for what, seen in (("name", names), ("identity", tuple(roster.fingerprints.values()))):
+        if len(set(seen)) != len(names):
+            raise ProtocolError(f"Two members have the same {what}; each needs its own.")
+    if expected is not None and names != tuple(sorted(expected)):
+        raise ProtocolError(
+            f"The members are {', '.join(names)}, but {', '.join(sorted(expected))} were expected; "
+            "start again when all take part."
+        )
+    own = read_card(mine)
+    for card in roster.cards:
+        _check_member(card, own, pins, trust_on_first_use)
+    return roster
+
+
+def _check_member(card: Card, own: Card, pins: Mapping[str, str], trust: bool) -> None:
+    """Refuse a member with other settings, another fingerprint than pinned, or none pinned."""
+    if card.settings != own.settings:
+        raise ProtocolError(
+            f"{card.name!r} runs other settings than {own.name!r}; give every member the same."
+        )
+    if card.name == own.name:
+        return
+    pin = pins.get(card.name)
+    if pin is None and not trust:
+        raise ProtocolError(
+            f"The fingerprint {card.fingerprint} of {card.name!r} is not pinned; compare it with "
+            "its owner and pin it, or set trust-on-first-use."
+        )
+    if pin is not None and pin != card.fingerprint:
+        raise ProtocolError(
+            f"{card.name!r} shows the fingerprint {card.fingerprint}, but {pin} is pinned; "
+            "somebody may sit in between, ask its owner."
+        )

@@ -1,0 +1,44 @@
+"""Real numbers as integers: fixed point with a given number of fraction bits.
+
+The sum of all contributions has to stay below 2^60 in absolute value: far enough from 2^63 that
+nothing wraps, and below half the prime of the check slots, which need it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+
+SUM_BITS = 60
+_CHUNK = 8192
+
+
+def largest(fraction_bits: int, contributors: int) -> float:
+    """Largest absolute value that each contributor may put into a sum."""
+    return float(2 ** (SUM_BITS - fraction_bits)) / contributors
+
+
+def to_fixed(
+    values: NDArray[np.float64], fraction_bits: int, contributors: int, out: NDArray[np.int64]
+) -> None:
+    """Round values to fixed point, into `out`; refuse what the sum could not hold."""
+    limit = largest(fraction_bits, contributors)
+    # Written so that a nan fails too.
+    if values.size and not (values.max() < limit and values.min() > -limit):
+        # The value itself stays out of the sentence: errors travel to the server.
+        raise ProtocolError(
+            f"A value to be summed is not finite or not below {limit:g} in absolute value "
+            f"(2^{SUM_BITS - fraction_bits} over {contributors} contributors); "
+            "scale the values down before sealing."
+        )
+    scale = float(2**fraction_bits)
+    scaled = np.empty(min(values.size, _CHUNK))
+    for start in range(0, values.size, _CHUNK):
+        part = values[start : start + _CHUNK]
+        np.rint(np.multiply(part, scale, out=scaled[: part.size]), out=scaled[: part.size])
+        out[start : start + _CHUNK] = scaled[: part.size]
+
+
+def from_fixed(words: NDArray[np.int64], fraction_bits: int) -> NDArray[np.float64]:
+    """Values of fixed-point integers."""
+    return np.multiply(words, 2.0**-fraction_bits, dtype=np.float64)

@@ -1,0 +1,178 @@
+"""The versioned header of every contribution and every sum.
+
+The server reads headers: it has to route contributions, add only what belongs together and refuse
+the rest. So a header is in the clear, and a server could alter it. No signature over it is needed,
+because no client ever acts upon a header that came from outside:
+
+- A client knows where it is in the protocol and builds the header that it expects by itself; a sum
+  that carries any other header is refused, and the reason names the first field that differs.
+- A contribution's header is bound to its content. Pads depend on job, phase, step, attempt and
+  recipient, and the weights of the check slots on a hash of all the fields that the contributors
+  have in common. If the server makes two clients work under different headers, their pads do not
+  cancel or their weights differ, and the recipient refuses the sum.
+
+The bytes are canonical: a header has exactly one packed form, filled up to a multiple of 8 so that
+the numbers after it are aligned.
+"""
+
+import struct
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from fedlap_app.errors import ProtocolError
+
+VERSION = 1
+_MAGIC = b"FLS"
+_FIXED = struct.Struct("<3sBHHIHIQ16s16s8s")
+_STRINGS = ("backend", "profile", "phase", "sender", "recipient")
+_LIMITS = {"contributors": 16, "step": 32, "attempt": 16, "vectors": 32, "length": 48}
+_HASHES = {"job": 16, "members": 16, "key_id": 8}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the protocol; whatever is used once is used once a place."""
+
+    phase: str
+    step: int = 0
+    attempt: int = 0
+
+    def __str__(self) -> str:
+        """Form for error messages."""
+        return f"{self.phase} step {self.step} attempt {self.attempt}"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a contribution (with a sender) or a sum (without) says about itself.
+
+    Parameters
+    ----------
+    backend, profile : str
+        How the numbers are sealed.
+    job, members, key_id : str
+        Job id, member-list hash and key id, in hexadecimal.
+    phase, step, attempt : str, int, int
+        Place in the protocol.
+    recipient : str
+        Who can open the sum; empty: every member.
+    vectors : int
+        Vectors exchanged before this step.
+    length : int
+        Numbers sealed, check slots not counted.
+    contributors : int
+        Contributions that make the sum.
+    sender : str
+        Whose contribution this is; empty: it is the sum.
+    """
+
+    backend: str
+    profile: str
+    job: str
+    members: str
+    key_id: str
+    phase: str
+    step: int
+    attempt: int
+    recipient: str
+    vectors: int
+    length: int
+    contributors: int
+    sender: str = ""
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be packed."""
+        for name, bits in _LIMITS.items():
+            if not 0 <= getattr(self, name) < 1 << bits:
+                raise ProtocolError(
+                    f"The header field {name} is {getattr(self, name)}; it must fit {bits} bits."
+                )
+        for name, size in _HASHES.items():
+            try:
+                good = len(bytes.fromhex(getattr(self, name))) == size
+            except ValueError:
+                good = False
+            if not good:
+                raise ProtocolError(
+                    f"The header field {name} is {getattr(self, name)!r}; "
+                    f"it must be {size} bytes in hexadecimal."
+                )
+        for name in _STRINGS:
+            if len(getattr(self, name).encode()) > 255:
+                raise ProtocolError(
+                    f"The header field {name} is longer than 255 bytes; shorten it."
+                )
+
+    @property
+    def place(self) -> Place:
+        """Place in the protocol."""
+        return Place(self.phase, self.step, self.attempt)
+
+    def of(self, sender: str) -> "Header":
+        """The same header for one sender's contribution; for the sum when empty."""
+        return replace(self, sender=sender)
+
+    def pack(self) -> bytes:
+        """Canonical bytes."""
+        names = b""
+        for name in _STRINGS:
+            text = getattr(self, name).encode()
+            names += bytes([len(text)]) + text
+        size = -(-(_FIXED.size + len(names)) // 8) * 8
+        hashes = (bytes.fromhex(getattr(self, name)) for name in _HASHES)
+        numbers = (getattr(self, name) for name in _LIMITS)
+        head = _FIXED.pack(_MAGIC, self.version, size, *numbers, *hashes)
+        return (head + names).ljust(size, b"\0")
+
+    @classmethod
+    def unpack(cls, data: bytes | memoryview) -> tuple["Header", int]:
+        """Read the header that some bytes begin with; gives it and its size."""
+        try:
+            magic, version, size, *rest = _FIXED.unpack_from(data)
+            if magic != _MAGIC:
+                raise ValueError
+            _check_version(version)
+            numbers = dict(zip(_LIMITS, rest[:5], strict=True))
+            hashes = {n: h.hex() for n, h in zip(_HASHES, rest[5:], strict=True)}
+            named: dict[str, Any] = {**_strings(bytes(data[_FIXED.size : size])), **numbers}
+            header = cls(**named, **hashes)
+            if header.pack() != bytes(data[:size]):
+                raise ValueError
+        except (struct.error, ValueError, IndexError) as error:
+            raise ProtocolError(
+                f"A message of {len(data)} bytes does not begin with a header; "
+                "it was altered or is no contribution."
+            ) from error
+        return header, size
+
+
+def _check_version(version: int) -> None:
+    """Refuse a format of another version by name."""
+    if version != VERSION:
+        raise ProtocolError(
+            f"A message has format version {version}, but this is version {VERSION}; "
+            "let all parties run one release."
+        )
+
+
+def _strings(data: bytes) -> dict[str, str]:
+    """Read the length-prefixed strings of a header."""
+    found: dict[str, str] = {}
+    at = 0
+    for name in _STRINGS:
+        end = at + 1 + data[at]
+        found[name] = data[at + 1 : end].decode()
+        at = end
+    return found
+
+
+def require_equal(found: Header, expected: Header) -> None:
+    """Refuse a header that differs from the expected one, naming the first difference."""
+    for field in fields(Header):
+        got, want = getattr(found, field.name), getattr(expected, field.name)
+        if got != want:
+            raise ProtocolError(
+                f"A message for {expected.place} says {field.name} = {got!r} where {want!r} was "
+                "expected; it is stale, misrouted or altered."
+            )

@@ -1,0 +1,134 @@
+"""Who an organisation is: a long-term X25519 and Ed25519 key pair and its fingerprint."""
+
+import base64
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from fedlap_app.errors import ConfigError, ProtocolError
+from fedlap_app.secure.kdf import derive, digest
+
+_BEGIN = "-----BEGIN FEDLAP IDENTITY-----"
+_END = "-----END FEDLAP IDENTITY-----"
+_KEY_BYTES = 32
+
+
+def fingerprint(signing: bytes, agreement: bytes) -> str:
+    """Printable 160-bit fingerprint of the two public keys: eight groups of four characters."""
+    text = base64.b32encode(digest("fingerprint", signing, agreement)[:20]).decode().lower()
+    return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
+
+
+def agree(private: bytes, public: bytes) -> bytes:
+    """X25519 shared secret of raw keys; a degenerate public key is refused."""
+    try:
+        peer = X25519PublicKey.from_public_bytes(public)
+        return X25519PrivateKey.from_private_bytes(private).exchange(peer)
+    except ValueError as error:
+        raise ProtocolError(
+            f"The public key {public.hex()} is no usable X25519 key; ask its owner for a new card."
+        ) from error
+
+
+def agreement_public(private: bytes) -> bytes:
+    """Raw X25519 public key of a raw private key."""
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def is_signed(signing: bytes, signature: bytes, message: bytes) -> bool:
+    """Tell whether the Ed25519 signature of the message is good."""
+    try:
+        Ed25519PublicKey.from_public_bytes(signing).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Private keys of one organisation (raw, 32 bytes each); never leaves it."""
+
+    signing_key: bytes = field(repr=False)
+    agreement_key: bytes = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> "Identity":
+        """Draw a new identity from the system's randomness."""
+        return cls(os.urandom(_KEY_BYTES), os.urandom(_KEY_BYTES))
+
+    @classmethod
+    def from_seed(cls, seed: bytes, name: str) -> "Identity":
+        """Derive an identity from a seed, for simulation only: who has the seed has the keys."""
+        return cls(
+            derive(seed, "simulated signing key", name),
+            derive(seed, "simulated agreement key", name),
+        )
+
+    @property
+    def signing_public(self) -> bytes:
+        """Raw Ed25519 public key."""
+        key = Ed25519PrivateKey.from_private_bytes(self.signing_key)
+        return key.public_key().public_bytes_raw()
+
+    @property
+    def agreement_public(self) -> bytes:
+        """Raw X25519 public key."""
+        return agreement_public(self.agreement_key)
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint that other organisations pin."""
+        return fingerprint(self.signing_public, self.agreement_public)
+
+    def sign(self, message: bytes) -> bytes:
+        """Ed25519 signature of a message."""
+        return Ed25519PrivateKey.from_private_bytes(self.signing_key).sign(message)
+
+    def save(self, path: Path) -> None:
+        """Write a new file that only its owner can read; an existing file is never replaced."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        body = base64.b64encode(self.signing_key + self.agreement_key).decode()
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError as error:
+            raise ConfigError(
+                f"{path} exists already; an identity is never overwritten, choose another file."
+            ) from error
+        with os.fdopen(handle, "w") as file:
+            # The mode given to open() is narrowed by the umask only, so say it once more.
+            os.fchmod(handle, 0o600)
+            file.write(f"{_BEGIN}\n{body}\n{_END}\n")
+            file.flush()
+            os.fsync(handle)
+
+    @classmethod
+    def load(cls, path: Path) -> "Identity":
+        """Read an identity; a file that others may read is refused."""
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            lines = path.read_text().split("\n") if not mode & 0o077 else []
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"The identity file {path} cannot be read; give the file that `fedlap keys` wrote."
+            ) from error
+        if mode & 0o077:
+            raise ConfigError(
+                f"The identity file {path} has mode {mode:04o}, but only its owner may read it: "
+                f"run `chmod 600 {path}`, and make new keys if others had access."
+            )
+        try:
+            if (lines[0], lines[2]) != (_BEGIN, _END):
+                raise ValueError
+            raw = base64.b64decode(lines[1], validate=True)
+        except (ValueError, IndexError):
+            raw = b""
+        if len(raw) != 2 * _KEY_BYTES:
+            raise ConfigError(
+                f"{path} is not an identity file; give the file that `fedlap keys` wrote."
+            )
+        return cls(raw[:_KEY_BYTES], raw[_KEY_BYTES:])

@@ -1,0 +1,67 @@
+"""Keys from keys: one derivation and one unambiguous encoding for everything that is hashed."""
+
+import hashlib
+from collections.abc import Iterator
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from fedlap_app.errors import ProtocolError
+
+Part = bytes | str | int
+_LENGTH_BYTES = 4
+
+
+def encode(*parts: Part) -> bytes:
+    """Join parts so that no two different lists give the same bytes: each with its length first."""
+    out = bytearray()
+    for part in parts:
+        if isinstance(part, int):
+            part = part.to_bytes(8, "little", signed=True)
+        elif isinstance(part, str):
+            part = part.encode()
+        out += len(part).to_bytes(_LENGTH_BYTES, "little") + part
+    return bytes(out)
+
+
+def decode(data: bytes) -> Iterator[bytes]:
+    """Give the parts of `encode` back, as bytes.
+
+    Raises
+    ------
+    ProtocolError
+        When the bytes end inside a part.
+    """
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + _LENGTH_BYTES], "little")
+        end = at + _LENGTH_BYTES + size
+        if at + _LENGTH_BYTES > len(data) or end > len(data):
+            raise ProtocolError(
+                f"A message of {len(data)} bytes ends inside a part; it was cut or altered."
+            )
+        yield data[at + _LENGTH_BYTES : end]
+        at = end
+
+
+def digest(*parts: Part) -> bytes:
+    """SHA-256 of the encoded parts."""
+    return hashlib.sha256(encode(*parts)).digest()
+
+
+def derive(secret: bytes, purpose: str, *context: Part, length: int = 32) -> bytes:
+    """Derive a key for one purpose by HKDF-SHA256.
+
+    Parameters
+    ----------
+    secret : bytes
+        Key material of at least 16 bytes.
+    purpose : str
+        What the key is for; keys for different purposes are independent.
+    *context : bytes, str or int
+        Everything else that the key depends on.
+    length : int
+        Bytes wanted (default: 32).
+    """
+    info = encode("fedlap/1", purpose, *context)
+    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=info).derive(secret)

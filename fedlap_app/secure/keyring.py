@@ -1,0 +1,136 @@
+"""The secrets that one member holds for one job: a key with each other member and the group key.
+
+Both come out of the handshake and neither ever reaches the server. The key of a pair is HKDF over
+three X25519 agreements (ephemeral with ephemeral, and each static key with the other's ephemeral
+one), salted with a transcript of job id, member-list hash, settings hash and both cards: members
+that do not agree on all of it get different keys, and nothing opens. The group key is derived from
+a contribution of every member, sent in the pair channels, so that no single one chooses it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.secure.card import Card, Roster, ephemeral_key
+from fedlap_app.secure.channel import Channel
+from fedlap_app.secure.identity import Identity, agree
+from fedlap_app.secure.kdf import decode, derive, digest, encode
+
+
+def pair_root(
+    identity: Identity, job_secret: bytes, roster: Roster, mine: Card, peer: Card
+) -> bytes:
+    """Key that this member and one peer share for the job of the roster."""
+    ephemeral = ephemeral_key(job_secret)
+    mine_static = agree(identity.agreement_key, peer.ephemeral)
+    peer_static = agree(ephemeral, peer.agreement)
+    first, second = sorted((mine, peer), key=lambda card: card.name)
+    crossed = (mine_static, peer_static) if first is mine else (peer_static, mine_static)
+    transcript = digest(
+        "pair", roster.job, roster.members_hash, roster.settings, first.pack(), second.pack()
+    )
+    shared = agree(ephemeral, peer.ephemeral) + crossed[0] + crossed[1]
+    info = encode("fedlap/1", "pair root")
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=transcript, info=info).derive(shared)
+
+
+def group_contribution(job_secret: bytes, job: str) -> bytes:
+    """Part of the group key that a member gives, for the pair channels only."""
+    return derive(job_secret, "group contribution", job)
+
+
+@dataclass(frozen=True)
+class KeyRing:
+    """Keys of the member `me` for one job; `group_key` is empty until all have contributed."""
+
+    me: str
+    members: tuple[str, ...]
+    job: str
+    members_hash: str
+    roots: Mapping[str, bytes] = field(repr=False)
+    group_key: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def agree(cls, identity: Identity, name: str, job_secret: bytes, roster: Roster) -> "KeyRing":
+        """Agree on a key with every other member of the roster."""
+        mine = roster.card(name)
+        roots = {
+            card.name: pair_root(identity, job_secret, roster, mine, card)
+            for card in roster.cards
+            if card.name != name
+        }
+        return cls(name, roster.names, roster.job, roster.members_hash, roots)
+
+    def with_group_key(self, contributions: Mapping[str, bytes]) -> "KeyRing":
+        """Give the key ring with the group key made from the contributions of all members."""
+        if set(contributions) != set(self.members) or any(
+            len(part) != 32 for part in contributions.values()
+        ):
+            raise ProtocolError(
+                f"The group key needs 32 bytes from each of {', '.join(self.members)}, "
+                f"but parts came from {', '.join(sorted(contributions))}; repeat the handshake."
+            )
+        parts = [part for name in self.members for part in (name, contributions[name])]
+        key = derive(encode(*parts), "group key", self.job, self.members_hash)
+        return KeyRing(self.me, self.members, self.job, self.members_hash, self.roots, key)
+
+    @cached_property
+    def key_id(self) -> str:
+        """Public name of the group key: says nothing about it."""
+        return self.group_secret("key id")[:8].hex()
+
+    def pair_secret(self, peer: str, purpose: str) -> bytes:
+        """Key for one purpose that only this member and the peer can derive."""
+        if peer not in self.roots:
+            raise ProtocolError(
+                f"{self.me!r} shares no key with {peer!r}; the members of this job are "
+                f"{', '.join(self.members)}."
+            )
+        return derive(self.roots[peer], purpose, self.job)
+
+    def group_secret(self, purpose: str) -> bytes:
+        """Key for one purpose that every member can derive, and nobody else."""
+        if not self.group_key:
+            raise ProtocolError("There is no group key yet; finish the handshake first.")
+        return derive(self.group_key, purpose, self.job)
+
+    def outbox(self, peer: str) -> Channel:
+        """Channel from this member to a peer."""
+        return Channel(self.pair_secret(peer, "channel"), self.job, self.me, peer)
+
+    def inbox(self, peer: str) -> Channel:
+        """Channel from a peer to this member."""
+        return Channel(self.pair_secret(peer, "channel"), self.job, peer, self.me)
+
+    def broadcast(self, sender: str) -> Channel:
+        """Channel from one member to all: one text for everyone under the group key."""
+        return Channel(self.group_secret("broadcast"), self.job, sender, "")
+
+    def dump(self) -> bytes:
+        """All keys in the clear, for the member's own protected store only."""
+        pairs = [part for peer in self.roots for part in (peer, self.roots[peer])]
+        return encode(
+            "fedlap keyring 1",
+            self.me,
+            self.job,
+            self.members_hash,
+            self.group_key,
+            encode(*self.members),
+            encode(*pairs),
+        )
+
+    @classmethod
+    def load(cls, data: bytes) -> "KeyRing":
+        """Read what `dump` wrote."""
+        parts = list(decode(data))
+        if len(parts) != 7 or parts[0] != b"fedlap keyring 1":
+            raise ProtocolError("The stored keys have an unknown form; start a new job.")
+        me, job, members_hash = (part.decode() for part in parts[1:4])
+        members = tuple(name.decode() for name in decode(parts[5]))
+        pairs = list(decode(parts[6]))
+        roots = {peer.decode(): key for peer, key in zip(pairs[::2], pairs[1::2], strict=True)}
+        return cls(me, members, job, members_hash, roots, parts[4])

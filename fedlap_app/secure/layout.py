@@ -1,0 +1,119 @@
+"""Where the rows of a block product stand in the vector that is summed.
+
+The target of the sums gives each of its rows a slot by a private random permutation, a new one for
+every job, and tells each partner, in their channel, only the slots of the nodes they share. All
+senders use the same slots, so that the server can add. The number of slots is rounded up, so that
+the server does not see the number of rows, and the free slots lie anywhere. The columns of a block
+stand side by side: slot s holds the positions s b to s b + b - 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.secure.kdf import decode, encode
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Public shape of a layout: the number of slots, and what lengths are rounded up to."""
+
+    slots: int
+    multiple: int
+
+    def length(self, columns: int) -> int:
+        """Length of the vector for a block of this many columns."""
+        return _round_up(self.slots * columns, self.multiple)
+
+    def place(self, values: NDArray[np.float64], slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Put the rows of a block (rows, columns) into their slots; the rest is 0."""
+        columns = values.shape[1]
+        vector = np.zeros(self.length(columns))
+        vector[: self.slots * columns].reshape(self.slots, columns)[slots] = values
+        return vector
+
+    def take(
+        self, vector: NDArray[np.float64], slots: NDArray[np.int64], columns: int
+    ) -> NDArray[np.float64]:
+        """Read rows (rows, columns) back from their slots."""
+        return vector[: self.slots * columns].reshape(self.slots, columns)[slots]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A target's own layout: `slot_of` gives the slot of each of its rows, -1 for none."""
+
+    frame: Frame
+    slot_of: NDArray[np.int64]
+
+    def share(self, rows: NDArray[np.int64]) -> bytes:
+        """Slots of the rows shared with one partner, in the order given, for their channel."""
+        slots = self.slot_of[rows]
+        if (slots < 0).any():
+            raise ProtocolError(
+                f"{int((slots < 0).sum())} of {rows.size} shared rows have no slot; "
+                "the boundary of the layout must include every shared node."
+            )
+        shape = (self.frame.slots, self.frame.multiple)
+        return encode(*shape, slots.astype("<u4").tobytes())
+
+    def read(self, vector: NDArray[np.float64], columns: int) -> NDArray[np.float64]:
+        """Block (all rows, columns) of an opened sum; rows without a slot are 0."""
+        block = np.zeros((self.slot_of.size, columns))
+        rows = np.flatnonzero(self.slot_of >= 0)
+        block[rows] = self.frame.take(vector, self.slot_of[rows], columns)
+        return block
+
+
+def make_layout(
+    rows: int,
+    rng: np.random.Generator,
+    *,
+    boundary: NDArray[np.bool_] | None = None,
+    columns: int = 1,
+    multiple: int = 2048,
+) -> Layout:
+    """Draw a layout.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of the target.
+    rng : numpy.random.Generator
+        Private to the target and new for the job.
+    boundary : array of bool, optional
+        Rows that get a slot (default: all).
+    columns : int
+        Columns of the usual block, for which the rounding is tight (default: 1).
+    multiple : int
+        What the length of a vector is rounded up to (default: 2048).
+    """
+    chosen = np.arange(rows) if boundary is None else np.flatnonzero(boundary)
+    slots = max(1, _round_up(max(1, chosen.size) * columns, multiple) // columns)
+    slot_of = np.full(rows, -1, dtype=np.int64)
+    slot_of[chosen] = rng.permutation(slots)[: chosen.size]
+    return Layout(Frame(slots, multiple), slot_of)
+
+
+def read_shared(data: bytes, rows: int) -> tuple[Frame, NDArray[np.int64]]:
+    """Read what a target's `Layout.share` sent: its frame and the slots of `rows` shared nodes."""
+    parts = list(decode(data))
+    if len(parts) != 3 or len(parts[0]) != 8 or len(parts[1]) != 8 or len(parts[2]) != 4 * rows:
+        raise ProtocolError(
+            f"A partner's layout of {len(data)} bytes does not hold the slots of {rows} shared "
+            "nodes; compare the edges between both organisations."
+        )
+    frame = Frame(int.from_bytes(parts[0], "little"), int.from_bytes(parts[1], "little"))
+    slots = np.frombuffer(parts[2], "<u4").astype(np.int64)
+    if frame.multiple < 1 or np.unique(slots).size != rows or (slots >= frame.slots).any():
+        raise ProtocolError(
+            f"A partner's layout gives {rows} shared nodes slots that repeat or lie beyond its "
+            f"{frame.slots}; it cannot be used, repeat the handshake."
+        )
+    return frame, slots
+
+
+def _round_up(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple

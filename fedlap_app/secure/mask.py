@@ -1,0 +1,97 @@
+"""The back end `mask`: exact fixed-point sums over Z_2^64 under one-time pads, 8 bytes a value.
+
+A contribution to a block sum carries zero-sum pads with the other senders, which cancel in the
+sum, and a pad shared with the recipient, which takes it off: zero-sum pads alone would show the
+sum to the server. A small sum carries zero-sum pads and one pad from the group key, which the
+first contributor adds (every member adding it would multiply it by their number and show the low
+bits when that is even). Sums are exact, so they do not depend on the order of addition.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.secure import checks
+from fedlap_app.secure.backend import Accumulator, SumBackend
+from fedlap_app.secure.fixed import from_fixed, to_fixed
+from fedlap_app.secure.header import Header
+from fedlap_app.secure.kdf import digest
+from fedlap_app.secure.pads import Pads, pad_partners
+
+_FRACTION_BITS = {"q44": 44, "q36": 36}
+_GROUP = ""
+
+
+class MaskBackend(SumBackend):
+    """Seal by adding pads, open by taking them off.
+
+    The profile `q44` keeps 44 fraction bits and holds sums below 2^16, `q36` keeps 36 and holds
+    sums below 2^24.
+    """
+
+    name: ClassVar[str] = "mask"
+    profiles: ClassVar[tuple[str, ...]] = tuple(_FRACTION_BITS)
+    _pads: Pads | None = None
+
+    def _seal(self, values: NDArray[np.float64], header: Header, context: bytes) -> bytes:
+        words = np.empty(values.size + checks.SLOTS, dtype="<u8")
+        content = words[: values.size].view(np.int64)
+        to_fixed(values, _FRACTION_BITS[self.profile], header.contributors, content)
+        key = self.weight_key(header, context)
+        check = checks.inner_product(key, content)
+        words[values.size :] = checks.slots(check)
+        # The inner product under secret weights is a digest of the content, at no further cost.
+        self.ledger.claim(header.place, header.recipient, digest(key, check))
+        self._change(words, header)
+        return words.tobytes()
+
+    def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
+        if len(body) != 8 * (header.length + checks.SLOTS):
+            raise ProtocolError(
+                f"A sum of {len(body)} bytes came where {8 * (header.length + checks.SLOTS)} were "
+                "expected; it was cut or altered."
+            )
+        words = np.frombuffer(body, dtype="<u8").copy()
+        added = self.senders(header.recipient) if header.recipient else (_GROUP,)
+        self._padding().change(words, header.place, header.recipient, subtract=added)
+        content = words[: header.length].view(np.int64)
+        key = self.weight_key(header, context)
+        checks.verify(key, content, words[header.length :], header.contributors)
+        return from_fixed(content, _FRACTION_BITS[self.profile])
+
+    def _change(self, words: NDArray[np.uint64], header: Header) -> None:
+        """Put this member's pads on a contribution."""
+        me, recipient = self.keys.me, header.recipient
+        senders = self.senders(recipient)
+        seed = digest(self.keys.group_secret("pad partners"), recipient)
+        partners = pad_partners(me, senders, seed)
+        plus = [peer for peer in partners if me < peer]
+        minus = [peer for peer in partners if peer < me]
+        if recipient:
+            plus.append(recipient)
+        elif me == senders[0]:
+            plus.append(_GROUP)
+        self._padding().change(words, header.place, recipient, add=plus, subtract=minus)
+
+    def _padding(self) -> Pads:
+        if self._pads is None:
+            self._pads = Pads(self.keys)
+        return self._pads
+
+
+class MaskAccumulator(Accumulator):
+    """Running sum modulo 2^64; its memory is that of one contribution."""
+
+    def __init__(self, header: Header, senders: Iterable[str]) -> None:
+        super().__init__(header, senders)
+        self._sum = np.zeros(header.length + checks.SLOTS, dtype="<u8")
+
+    def _absorb(self, sender: str, body: memoryview) -> None:
+        self._require_size(body, self._sum.nbytes)
+        self._sum += np.frombuffer(body, dtype="<u8")
+
+    def _body(self) -> bytes:
+        return self._sum.tobytes()
