@@ -141,6 +141,7 @@ def cut(graph: Graph, assignment: Ints, names: Sequence[str], masks: Masks) -> l
     rank[by_owner] = np.arange(by_owner.size)
     members = np.split(np.argsort(assignment, kind="stable"), _ends(assignment, count))
     local = np.empty(graph.num_nodes, dtype=np.int64)
+    place = np.zeros_like(local)
     for nodes in members:
         local[nodes] = np.arange(nodes.size)
     parts = []
@@ -148,8 +149,8 @@ def cut(graph: Graph, assignment: Ints, names: Sequence[str], masks: Masks) -> l
         ends = graph.edge_index[:, edges]
         foreign = assignment[ends] != part
         outside = by_owner[np.unique(rank[ends[foreign]])]
-        places = np.where(foreign, 0, local[ends])
-        places[foreign] = members[part].size + np.searchsorted(rank[outside], rank[ends[foreign]])
+        place[outside] = members[part].size + np.arange(outside.size)
+        places = np.where(foreign, place[ends], local[ends])
         owners = np.asarray(names)[assignment[outside]]
         parts.append(
             _part(graph, names[part], members[part], outside, owners, edges, places, masks)

@@ -1,0 +1,84 @@
+"""Every data set by its name."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fedlap_app.errors import DataError
+from fedlap_app.graphs import banks, digits
+from fedlap_app.graphs.graph import Graph
+
+
+@dataclass(frozen=True)
+class Request:
+    """What may shape a data set; each data set looks at its own part of it."""
+
+    clients: int
+    seed: int
+    accounts: int
+    neighbours: int
+    directed: bool
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One entry of the list of data sets.
+
+    Attributes
+    ----------
+    name : what users type.
+    about : what it is.
+    nodes, edges, features, classes : size; 0 where it depends on the options.
+    make : builds the graph.
+    has_owners : whether nodes have natural owners.
+    depends_on : fields of `Request` that change the graph.
+    """
+
+    name: str
+    about: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    make: Callable[[Request], Graph]
+    has_owners: bool = False
+    depends_on: tuple[str, ...] = ()
+
+
+def _make_banks(request: Request) -> Graph:
+    return banks.make_banks(
+        request.accounts, request.clients, request.seed, directed=request.directed
+    )
+
+
+def _make_digits(request: Request) -> Graph:
+    return digits.make_digits(request.neighbours, directed=request.directed)
+
+
+_ALL = (
+    Dataset(
+        "banks",
+        "accounts at several banks and their transfers, generated",
+        *(0, 0, len(banks.FEATURES), len(banks.CLASSES)),
+        _make_banks,
+        has_owners=True,
+        depends_on=("clients", "seed", "accounts"),
+    ),
+    Dataset(
+        "digits",
+        "handwritten digits and their mutual nearest neighbours",
+        *(digits.NUM_DIGITS, 0, 64, 10),
+        _make_digits,
+        depends_on=("neighbours",),
+    ),
+)
+DATASETS = {entry.name: entry for entry in _ALL}
+
+
+def find_dataset(name: str) -> Dataset:
+    """Entry of a data set, or an error that names the nearest choice."""
+    if name in DATASETS:
+        return DATASETS[name]
+    near = difflib.get_close_matches(str(name).lower(), DATASETS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise DataError(f"Unknown data set {name!r}: {hint}The choices are {', '.join(DATASETS)}.")
