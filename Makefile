@@ -1,0 +1,48 @@
+# `make run` and `make test` do everything, set-up included.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+# Preset for `make run`, for example CONF=conf/digits.toml; ARGS takes options such as --clients 3.
+CONF ?=
+ARGS ?=
+
+export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION := 1
+export FLWR_DISABLE_UPDATE_CHECK := 1
+export FLWR_TELEMETRY_ENABLED := 0
+export OMP_NUM_THREADS := 1
+
+.PHONY: help setup run test test-slow lint bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+setup: .venv/.ready  ## create .venv with the tested versions
+
+.venv/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[run,dev]"
+	@grep -q FLWR_TELEMETRY_ENABLED $(BIN)/activate || printf '%s\n' \
+		'# Flower: no installation at run time, no telemetry, no check for updates' \
+		'export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1' \
+		'export FLWR_DISABLE_UPDATE_CHECK=1' \
+		'export FLWR_TELEMETRY_ENABLED=0' >> $(BIN)/activate
+	@touch $@
+
+run: setup  ## train on the default data through `flwr run .` and print the result
+	@$(BIN)/fedlap run $(if $(CONF),--conf $(CONF)) $(ARGS)
+
+test: setup  ## all tests but the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup  ## the slow tests
+	$(BIN)/python -m pytest -m slow
+
+lint: setup  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup  ## measure what the in-process grid costs
+	$(BIN)/fedlap bench grid $(ARGS)
+
+clean:  ## remove what `make` made
+	rm -rf .venv .flwr .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build

@@ -1,0 +1,1 @@
+"""The Flower ClientApp: handlers for the server's messages and the organisation's local store."""

@@ -1,0 +1,39 @@
+"""The ClientApp: routes each message of the server to its handler."""
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from client_app import handlers
+from client_app.answer import answer
+
+app = ClientApp()
+
+
+@app.query("join")
+def join(message: Message, context: Context) -> Message:
+    """Say who this is, for the comparison before the first round."""
+    return answer(message, context, handlers.join)
+
+
+@app.train()
+def train(message: Message, context: Context) -> Message:
+    """Evaluate the global model, train it on the own data and return it."""
+    return answer(message, context, handlers.train)
+
+
+@app.train("alone")
+def train_alone(message: Message, context: Context) -> Message:
+    """Train a model of the own, without any exchange."""
+    return answer(message, context, handlers.train_alone)
+
+
+@app.evaluate()
+def evaluate(message: Message, context: Context) -> Message:
+    """Evaluate the global model."""
+    return answer(message, context, handlers.evaluate)
+
+
+@app.evaluate("keep")
+def keep(message: Message, context: Context) -> Message:
+    """Evaluate the final model and keep it in the store."""
+    return answer(message, context, handlers.keep)

@@ -1,0 +1,99 @@
+"""What an organisation does when the server asks; only those who train import torch."""
+
+from flwr.app import ArrayRecord, ConfigRecord, RecordDict
+
+import fedlap_app
+from client_app.kept import keep_model
+from client_app.organisation import Organisation
+from client_app.records import from_arrays, to_arrays, to_metrics
+from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.scores import flatten
+
+
+def join(organisation: Organisation, content: RecordDict) -> RecordDict:
+    """Name, version, settings and schema of the organisation."""
+    subgraph = organisation.subgraph
+    member = ConfigRecord(
+        {
+            "name": organisation.name,
+            "version": fedlap_app.__version__,
+            "settings": organisation.settings.digest(),
+            "schema": organisation.schema,
+            "classes": subgraph.num_classes,
+            "features": subgraph.num_features,
+            "examples": int(subgraph.train_mask.sum()),
+        }
+    )
+    return RecordDict({"member": member})
+
+
+def train(organisation: Organisation, content: RecordDict) -> RecordDict:
+    """One round of federated averaging; the received model is scored on the way."""
+    from fedlap_app.methods.fedavg import client_round
+
+    result = client_round(
+        organisation.model,
+        organisation.tensors,
+        organisation.settings.train_spec,
+        from_arrays(_arrays(content)),
+        name=organisation.name,
+        number=_number(content, "server-round"),
+        seed=organisation.settings.seed,
+    )
+    metrics = {
+        "num-examples": result.report.num_examples,
+        "train-loss": result.report.loss,
+        **flatten(result.received),
+    }
+    return RecordDict({"arrays": to_arrays(result.parameters), "metrics": to_metrics(metrics)})
+
+
+def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
+    """Train without any exchange; only counts and losses of each round leave."""
+    from fedlap_app.methods.alone import train_alone as run_alone
+
+    settings = organisation.settings
+    result = run_alone(
+        organisation.tensors,
+        organisation.model_spec,
+        settings.train_spec,
+        name=organisation.name,
+        rounds=settings.rounds,
+        seed=settings.seed,
+    )
+    keep_model(organisation, _number(content, "run"), result.parameters, result.evaluation)
+    series = {key: [row[key] for row in result.history] for key in result.history[0]}
+    best = {"best-round": result.best_round, **flatten(result.evaluation)}
+    return RecordDict({"series": to_metrics(series), "best": to_metrics(best)})
+
+
+def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
+    """Score the global model on the own data."""
+    from fedlap_app.methods.fedavg import score
+
+    parameters = from_arrays(_arrays(content))
+    evaluation = score(organisation.model, organisation.tensors, parameters)
+    return RecordDict({"metrics": to_metrics(flatten(evaluation))})
+
+
+def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
+    """Score the final model and keep it, with the scores per class, in the store."""
+    from fedlap_app.methods.fedavg import score
+
+    parameters = from_arrays(_arrays(content))
+    evaluation = score(organisation.model, organisation.tensors, parameters)
+    keep_model(organisation, _number(content, "run"), parameters, evaluation)
+    return RecordDict({"metrics": to_metrics(flatten(evaluation))})
+
+
+def _arrays(content: RecordDict) -> ArrayRecord:
+    if "arrays" not in content.array_records:
+        raise ProtocolError("the message carries no model: it was not made by this app's server")
+    return content.array_records["arrays"]
+
+
+def _number(content: RecordDict, key: str) -> int:
+    value = content.config_records.get("config", ConfigRecord()).get(key)
+    if not isinstance(value, int):
+        raise ProtocolError(f"the message carries no {key}: it was not made by this app's server")
+    return value

@@ -1,0 +1,157 @@
+"""The organisation that a client speaks for: its data, its store and its model."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flwr.app import Context
+
+from client_app.store import Store
+from fedlap_app import places
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.graphs.federation import load_member
+from fedlap_app.graphs.folder import federation_folders, read_folder
+from fedlap_app.graphs.schema import schema_digest
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.learning.specs import ModelSpec
+from fedlap_app.settings import Settings, parse_settings
+
+if TYPE_CHECKING:  # torch is imported only by the handlers that train
+    from torch import nn
+
+    from fedlap_app.learning.tensors import GraphTensors
+
+_CACHED = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Organisation:
+    """What the handlers of one client work with."""
+
+    subgraph: Subgraph
+    settings: Settings
+    store: Store
+
+    @property
+    def name(self) -> str:
+        """Name of the organisation."""
+        return self.subgraph.name
+
+    @cached_property
+    def schema(self) -> str:
+        """Hash of class names and feature columns, which all organisations must share."""
+        return schema_digest(self.subgraph)
+
+    @cached_property
+    def model_spec(self) -> ModelSpec:
+        """The model that the settings ask for, on this schema."""
+        return self.settings.model_spec(self.subgraph.num_features, self.subgraph.num_classes)
+
+    @cached_property
+    def tensors(self) -> "GraphTensors":
+        """The subgraph on the client's device."""
+        from fedlap_app.learning.device import pick_device
+        from fedlap_app.learning.tensors import GraphTensors
+
+        device = pick_device(self.settings.device)
+        return GraphTensors.from_subgraph(self.subgraph, self.model_spec, device)
+
+    @cached_property
+    def model(self) -> "nn.Module":
+        """The model; every handler that uses it loads its parameters first."""
+        from fedlap_app.learning.models import build_model
+
+        return build_model(self.model_spec, self.settings.seed).to(self.tensors.device)
+
+
+_organisations: "OrderedDict[tuple[str, ...], Organisation]" = OrderedDict()
+
+
+def organisation_of(context: Context) -> Organisation:
+    """Organisation of a client, from its node configuration.
+
+    A process that serves many messages keeps it; one that was started for a single message
+    builds it from the organisation folder or from the data cache.
+    """
+    settings = parse_settings(context.run_config)
+    key = _identity(context, settings)
+    if key in _organisations:
+        _organisations.move_to_end(key)
+        return _organisations[key]
+    organisation = _load(context, settings)
+    _organisations[key] = organisation
+    while len(_organisations) > _CACHED:
+        _organisations.popitem(last=False)
+    return organisation
+
+
+def _identity(context: Context, settings: Settings) -> tuple[str, ...]:
+    """What an organisation depends on, the state of its files included."""
+    folder = _own_folder(context, settings)
+    stamp = _stamp(folder) if folder else ""
+    return repr(sorted(context.node_config.items())), repr(settings), stamp
+
+
+def _stamp(folder: Path) -> str:
+    """Changes whenever a file of the organisation folder does."""
+    files = sorted(entry for entry in folder.glob("*") if entry.is_file())
+    return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files])
+
+
+def _load(context: Context, settings: Settings) -> Organisation:
+    folder = _own_folder(context, settings)
+    if folder is not None:
+        subgraph = read_folder(folder, directed=settings.directed)
+    else:
+        index, count = _partition(context, settings)
+        try:
+            subgraph = load_member(settings.with_clients(count).data_spec, index)
+        except DataError as error:
+            # Benchmark data is public, so the server may read what is wrong with it.
+            raise ConfigError(str(error)) from None
+    return Organisation(subgraph, settings, Store(_store_root(context, settings, subgraph.name)))
+
+
+def _own_folder(context: Context, settings: Settings) -> Path | None:
+    """The organisation folder, when the client has one."""
+    if "data-dir" in context.node_config:
+        return Path(str(context.node_config["data-dir"]))
+    if not settings.data:
+        return None
+    index, count = _partition(context, settings)
+    folders = federation_folders(Path(settings.data))
+    if len(folders) != count:
+        raise ConfigError(
+            f"{settings.data} holds {len(folders)} organisation folders but the simulation has "
+            f"{count} nodes: start it with num-supernodes={len(folders)}"
+        )
+    return folders[index]
+
+
+def _partition(context: Context, settings: Settings) -> tuple[int, int]:
+    """Index of the client and number of clients, in a simulation."""
+    try:
+        index = int(context.node_config["partition-id"])
+        count = int(context.node_config["num-partitions"])
+    except KeyError:
+        raise ConfigError(
+            "this node has neither data-dir nor partition-id: start the SuperNode with "
+            "--node-config \"data-dir='/path/to/organisation'\""
+        ) from None
+    if settings.clients not in (0, count):
+        raise ConfigError(
+            f"clients = {settings.clients} but the simulation has {count} nodes: set clients = 0 "
+            f"or start it with num-supernodes={settings.clients}"
+        )
+    return index, count
+
+
+def _store_root(context: Context, settings: Settings, name: str) -> Path:
+    if "store-dir" in context.node_config:
+        return Path(str(context.node_config["store-dir"]))
+    if "data-dir" in context.node_config:
+        return Path(str(context.node_config["data-dir"])) / "store"
+    root = Path(settings.store_dir) if settings.store_dir else places.stores_dir()
+    return root / name

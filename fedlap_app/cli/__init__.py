@@ -1,0 +1,52 @@
+"""The `fedlap` command: one file a family of commands, loaded when it is called."""
+
+import sys
+from importlib import import_module
+
+import click
+
+import fedlap_app
+from fedlap_app.errors import FedLapError
+
+_COMMANDS = {
+    "datasets": "fedlap_app.cli.data:datasets",
+    "partition": "fedlap_app.cli.data:partition",
+    "check": "fedlap_app.cli.data:check",
+    "train": "fedlap_app.cli.train:train",
+    "run": "fedlap_app.cli.run:run",
+    "predict": "fedlap_app.cli.predict:predict",
+    "bench": "fedlap_app.cli.bench:bench",
+}
+
+
+class Commands(click.Group):
+    """Loads a command only when it is called, and shows our errors as one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, in the order of their use."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; bad input ends with exit code 2 and one sentence."""
+        try:
+            return super().invoke(ctx)
+        except FedLapError as error:
+            click.echo(f"Error: {error}", err=True)
+            sys.exit(2)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(fedlap_app.__version__, prog_name="fedlap")
+def main() -> None:
+    """Train one node classifier over a graph that several organisations hold in parts.
+
+    Example: fedlap train --dataset banks --clients 5
+    """

@@ -1,0 +1,136 @@
+"""Knobs: settings with a default, a sentence of help and the values they may take."""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, TypeVar
+
+from fedlap_app.errors import ConfigError
+
+Value = str | int | float | bool
+T = TypeVar("T")
+
+_TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values that a knob may take; bounds are inclusive."""
+
+    help: str
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+def knob(
+    default: Value,
+    help: str,
+    *,
+    choices: tuple[str, ...] = (),
+    low: float | None = None,
+    high: float | None = None,
+) -> Any:  # noqa: ANN401 - dataclasses.field is typed as the field's own type
+    """Declare a dataclass field as a knob."""
+    return field(default=default, metadata={"domain": Domain(help, choices, low, high)})
+
+
+def domain_of(entry: "Field[Any]") -> Domain:
+    """Domain of a field that `knob` declared."""
+    domain: Domain = entry.metadata["domain"]
+    return domain
+
+
+def key_of(name: str) -> str:
+    """Name of a knob in TOML files and on the command line."""
+    return name.replace("_", "-")
+
+
+def nearest(value: str, choices: Iterable[str]) -> str:
+    """The choice that resembles `value` most."""
+    ranked = sorted(
+        choices,
+        key=lambda choice: difflib.SequenceMatcher(None, value.lower(), choice.lower()).ratio(),
+        reverse=True,
+    )
+    return ranked[0]
+
+
+def build(cls: type[T], values: Mapping[str, object]) -> T:
+    """Make the dataclass `cls` from kebab-case keys; refuse what its knobs do not allow."""
+    entries: dict[str, Field[Any]] = {
+        key_of(entry.name): entry
+        for entry in fields(cls)  # type: ignore[arg-type]
+    }
+    arguments: dict[str, Value] = {}
+    for key, value in values.items():
+        if key not in entries:
+            raise ConfigError(
+                f"unknown setting '{key}': the nearest valid one is '{nearest(key, entries)}'"
+            )
+        arguments[entries[key].name] = _checked(key, value, entries[key])
+    return cls(**arguments)
+
+
+def parse_text(cls: type[T], key: str, text: str) -> Value:
+    """Value of the knob `key` written as text, as on a command line."""
+    entries = {key_of(entry.name): entry for entry in fields(cls)}  # type: ignore[arg-type]
+    kind = type(entries[key].default)
+    if kind is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return kind(text) if kind in (int, float) else text
+    except ValueError:
+        return text
+
+
+def _checked(key: str, value: object, entry: "Field[Any]") -> Value:
+    """Return `value` as the type of the knob, or raise a `ConfigError`."""
+    typed = _typed(key, value, type(entry.default))
+    domain = domain_of(entry)
+    if domain.choices and typed not in domain.choices:
+        raise ConfigError(
+            f"{key} = '{typed}' is not one of {', '.join(domain.choices)}: "
+            f"the nearest valid choice is '{nearest(str(typed), domain.choices)}'"
+        )
+    if isinstance(typed, int | float) and not isinstance(typed, bool):
+        _check_range(key, typed, domain)
+    return typed
+
+
+def _typed(key: str, value: object, kind: type[Value]) -> Value:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not kind:
+        raise ConfigError(
+            f"{key} = {value!r} has the wrong type: it must be {_TYPE_NAMES[kind]}, "
+            f"for example {key} = {_example(kind)}"
+        )
+    return value  # type: ignore[return-value]
+
+
+def _example(kind: type[Value]) -> str:
+    return {bool: "true", int: "10", float: "0.5", str: "'banks'"}[kind]
+
+
+def _check_range(key: str, value: float, domain: Domain) -> None:
+    low = -math.inf if domain.low is None else domain.low
+    high = math.inf if domain.high is None else domain.high
+    if math.isfinite(value) and low <= value <= high:
+        return
+    limit = low if math.isnan(value) or value < low or math.isinf(high) else high
+    raise ConfigError(
+        f"{key} = {value} is out of range ({_interval(domain)}): "
+        f"the nearest valid value is {limit:g}"
+    )
+
+
+def _interval(domain: Domain) -> str:
+    if domain.high is None:
+        return f"at least {domain.low:g}" if domain.low is not None else "finite"
+    return (
+        f"{domain.low:g} to {domain.high:g}"
+        if domain.low is not None
+        else (f"at most {domain.high:g}")
+    )

@@ -1,0 +1,57 @@
+"""Scores of one client as flat numbers, and their total over clients."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the server adds scores without importing torch
+    from fedlap_app.learning.evaluation import Evaluation
+
+SPLITS = ("train", "val", "test")
+Scores = Mapping[str, float]
+
+
+def flatten(evaluation: "Evaluation") -> dict[str, int | float]:
+    """Counts and sums by which the scores of several clients can be added.
+
+    Recall per class stays with the organisation: with the counts it would tell its labels.
+    """
+    flat: dict[str, int | float] = {}
+    for split in SPLITS:
+        scores = getattr(evaluation, split)
+        flat[f"{split}-count"] = scores.count
+        flat[f"{split}-correct"] = scores.correct
+        flat[f"{split}-loss-sum"] = scores.loss_sum
+        flat[f"{split}-macro-f1"] = scores.macro_f1 if scores.count else 0.0
+    return flat
+
+
+def total(clients: Sequence[Scores]) -> dict[str, float]:
+    """Accuracy and loss over the nodes of all clients; macro F1 is the clients' weighted mean."""
+    result: dict[str, float] = {}
+    for split in SPLITS:
+        count = sum(scores[f"{split}-count"] for scores in clients)
+        correct = sum(scores[f"{split}-correct"] for scores in clients)
+        loss = sum(scores[f"{split}-loss-sum"] for scores in clients)
+        f1 = sum(scores[f"{split}-macro-f1"] * scores[f"{split}-count"] for scores in clients)
+        result[f"{split}_accuracy"] = correct / count if count else math.nan
+        result[f"{split}_loss"] = loss / count if count else math.nan
+        result[f"{split}_macro_f1"] = f1 / count if count else math.nan
+    return result
+
+
+def accuracy(scores: Scores, split: str) -> float:
+    """Accuracy of one client; nan without nodes."""
+    count = scores[f"{split}-count"]
+    return scores[f"{split}-correct"] / count if count else math.nan
+
+
+def is_better(candidate: Scores, best: Scores | None) -> bool:
+    """Whether a round's totals beat the best so far: validation accuracy, then validation loss.
+
+    Without validation nodes the last round is the best one.
+    """
+    if best is None or math.isnan(candidate["val_accuracy"]):
+        return True
+    ahead = candidate["val_accuracy"] - best["val_accuracy"]
+    return ahead > 0 or (ahead == 0 and candidate["val_loss"] < best["val_loss"])

@@ -1,0 +1,174 @@
+"""Every setting of a run, with its default and its limits; `pyproject.toml` holds the same list."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from fedlap_app import knobs
+from fedlap_app.errors import ConfigError
+from fedlap_app.graphs.federation import DataSpec
+from fedlap_app.knobs import Value, knob
+from fedlap_app.learning.specs import ModelSpec, TrainSpec
+
+METHODS = ("fedavg", "local", "central")
+_PARSED: dict[str, "Settings"] = {}
+DATASETS = (
+    "banks", "digits", "cora", "citeseer", "pubmed", "chameleon", "photo", "ogbn-arxiv",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one run, validated."""
+
+    method: str = knob("fedavg", "what is trained together", choices=METHODS)
+    seed: int = knob(0, "split, partition, initialisation and dropout follow from it", low=0)
+
+    dataset: str = knob("banks", "benchmark data set", choices=DATASETS)
+    data: str = knob("", "folder of organisation folders, in place of a data set")
+    clients: int = knob(0, "organisations; 0 means as many as the simulation has nodes", low=0)
+    partition: str = knob(
+        "auto",
+        "who holds which node; auto: natural owners, else random",
+        choices=("auto", "owner", "random", "louvain", "kmeans"),
+    )
+    directed: bool = knob(False, "keep the direction of edges")
+    train_ratio: float = knob(0.1, "share of labelled nodes for training", low=0.0, high=1.0)
+    val_ratio: float = knob(0.1, "share of labelled nodes for validation", low=0.0, high=1.0)
+    test_ratio: float = knob(0.8, "share of labelled nodes for the test", low=0.0, high=1.0)
+    accounts: int = knob(2000, "accounts of the data set banks", low=200, high=1_000_000)
+    neighbours: int = knob(8, "nearest neighbours of the data set digits", low=1, high=100)
+
+    model: str = knob("sage", "feature model", choices=("sage", "gcn", "decoupled"))
+    hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
+    hops: int = knob(2, "propagation steps of the decoupled model", low=0, high=64)
+    dropout: float = knob(0.5, "share of activations dropped in training", low=0.0, high=0.99)
+    input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)")
+
+    rounds: int = knob(60, "training rounds", low=1, high=100_000)
+    local_epochs: int = knob(3, "epochs per round at each organisation", low=1, high=10_000)
+    optimizer: str = knob("adam", "local optimiser", choices=("adam", "sgd"))
+    learning_rate: float = knob(0.01, "step size of the optimiser", low=1e-8, high=100.0)
+    weight_decay: float = knob(5e-4, "L2 penalty of the optimiser", low=0.0, high=10.0)
+    device: str = knob("auto", "where a client computes", choices=("auto", "cpu", "cuda"))
+
+    join_timeout: float = knob(120.0, "seconds to wait for the organisations", low=1.0)
+    step_timeout: float = knob(600.0, "seconds to wait for the replies of one step", low=1.0)
+    run_dir: str = knob("", "folder for run folders; empty: ~/.fedlap/runs")
+    store_dir: str = knob("", "folder for simulated clients' stores; empty: ~/.fedlap/stores")
+
+    def __post_init__(self) -> None:
+        total = self.train_ratio + self.val_ratio + self.test_ratio
+        if total > 1 + 1e-9:
+            raise ConfigError(
+                f"train-ratio + val-ratio + test-ratio = {total:g}: they must add up to at most 1, "
+                f"for example with test-ratio = {max(0.0, 1 - self.train_ratio - self.val_ratio):g}"
+            )
+        if self.train_ratio == 0.0:
+            raise ConfigError("train-ratio = 0 leaves nothing to train on: try train-ratio = 0.1")
+        parse_widths(self.hidden)
+
+    @property
+    def data_spec(self) -> DataSpec:
+        """What identifies the benchmark data of the run."""
+        return DataSpec(
+            dataset=self.dataset,
+            clients=self.clients,
+            partition=self.partition,
+            seed=self.seed,
+            directed=self.directed,
+            train_ratio=self.train_ratio,
+            val_ratio=self.val_ratio,
+            test_ratio=self.test_ratio,
+            accounts=self.accounts,
+            neighbours=self.neighbours,
+        )
+
+    @property
+    def train_spec(self) -> TrainSpec:
+        """What an organisation does in one round."""
+        return TrainSpec(
+            epochs=self.local_epochs,
+            optimizer=self.optimizer,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+
+    def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:
+        """The feature model for a schema."""
+        return ModelSpec(
+            kind=self.model,
+            num_features=num_features,
+            num_classes=num_classes,
+            hidden=parse_widths(self.hidden),
+            hops=self.hops,
+            dropout=self.dropout,
+            input_norm=self.input_norm,
+        )
+
+    def with_clients(self, clients: int) -> "Settings":
+        """The same settings for a known number of organisations."""
+        return replace(self, clients=clients)
+
+    def to_config(self) -> dict[str, Value]:
+        """Kebab-case keys and values, as Flower's run configuration has them."""
+        return {knobs.key_of(name): value for name, value in asdict(self).items()}
+
+    def digest(self) -> str:
+        """Hash by which organisations compare their settings; where files lie is left out."""
+        private = {"data", "run-dir", "store-dir", "device"}
+        shared = {key: value for key, value in self.to_config().items() if key not in private}
+        return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
+
+
+def parse_widths(text: str) -> tuple[int, ...]:
+    """Layer widths from a text such as ``"128,64"``; empty means no hidden layer."""
+    try:
+        widths = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        widths = (0,)
+    if any(not 1 <= width <= 65_536 for width in widths):
+        raise ConfigError(
+            f"hidden = '{text}' is not a list of layer widths from 1 to 65536: try hidden = '64'"
+        )
+    return widths
+
+
+def parse_settings(values: Mapping[str, object]) -> Settings:
+    """Settings from kebab-case keys; a key that is absent has its default."""
+    # A client may be asked thousands of times in one process; `repr` tells 1 from True and 1.0.
+    key = repr(sorted(values.items()))
+    if key not in _PARSED:
+        if len(_PARSED) >= 64:
+            _PARSED.clear()
+        _PARSED[key] = knobs.build(Settings, values)
+    return _PARSED[key]
+
+
+def read_preset(path: Path) -> dict[str, object]:
+    """Keys and values of a preset file; nested tables are joined with dots, as Flower does."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such preset file; see the folder conf/") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} is not a readable TOML file: {error}") from None
+    return _flatten(table)
+
+
+def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat.update(_flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def setting_keys() -> tuple[str, ...]:
+    """All keys, in the order of their declaration."""
+    return tuple(knobs.key_of(entry.name) for entry in fields(Settings))

@@ -1,0 +1,1 @@
+"""The Flower ServerApp: the phases of a run, the grids it runs on and the run folder."""

@@ -1,0 +1,108 @@
+"""The organisations of a run: waiting for them and comparing them before anything starts."""
+
+import time
+from collections.abc import Sequence
+from logging import INFO
+
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.common.logger import log
+
+import fedlap_app
+from fedlap_app.errors import RunError
+from fedlap_app.settings import Settings
+from server_app.member_grid import POLL_SECONDS, Member, MemberGrid
+
+
+def gather(grid: MemberGrid, settings: Settings) -> list[Member]:
+    """Wait for the organisations, learn who they are and compare them before anything starts."""
+    nodes = _wait_for_nodes(grid, settings)
+    content = RecordDict({"config": ConfigRecord({"version": fedlap_app.__version__})})
+    messages = [
+        Message(content=content, dst_node_id=node, message_type="query.join") for node in nodes
+    ]
+    replies = grid.send_and_receive(messages, timeout=settings.step_timeout)
+    members = sorted((_member(reply) for reply in replies), key=lambda member: member.name)
+    compare(members, settings)
+    grid.introduce(members)
+    log(INFO, "Organisations: %s", ", ".join(member.name for member in members))
+    return members
+
+
+def compare(members: Sequence[Member], settings: Settings) -> None:
+    """Refuse organisations that do not fit together; the sentence says who and what to do."""
+    names = [member.name for member in members]
+    for name in names:
+        if names.count(name) > 1:
+            raise RunError(
+                f"two nodes say that they are {name}: give each organisation its own folder"
+            )
+    for member in members:
+        if member.version != fedlap_app.__version__:
+            raise RunError(
+                f"{member.name} runs version {member.version} of the app and the server "
+                f"{fedlap_app.__version__}: install the same version at both"
+            )
+        if member.settings != settings.digest():
+            raise RunError(
+                f"{member.name} sees other settings than the server: start the run again"
+            )
+        _compare_schema(member, members[0])
+    if not any(member.examples for member in members):
+        raise RunError(
+            "no organisation has a labelled training node: set the column split to train for some "
+            "labelled nodes, or raise train-ratio"
+        )
+
+
+def _compare_schema(member: Member, first: Member) -> None:
+    for what in ("classes", "features"):
+        mine, others = getattr(member, what), getattr(first, what)
+        if mine != others:
+            raise RunError(
+                f"{member.name} has {mine} {what} and {first.name} {others}: all organisations "
+                "must list the same ones in org.toml"
+            )
+    if member.schema != first.schema:
+        raise RunError(
+            f"{member.name} and {first.name} name their classes or features differently: all "
+            "organisations must list the same names in the same order in org.toml"
+        )
+
+
+def _wait_for_nodes(grid: MemberGrid, settings: Settings) -> list[int]:
+    """Node ids once enough are connected; without a number, once no more appear."""
+    deadline = time.monotonic() + settings.join_timeout
+    seen = -1
+    while True:
+        nodes = sorted(grid.get_node_ids())
+        enough = len(nodes) >= settings.clients if settings.clients else len(nodes) == seen
+        if nodes and enough:
+            break
+        if time.monotonic() >= deadline:
+            wanted = settings.clients or "any"
+            raise RunError(
+                f"{len(nodes)} of {wanted} organisations are connected after "
+                f"{settings.join_timeout:g} s: start the missing SuperNodes or raise join-timeout"
+            )
+        seen = len(nodes)
+        time.sleep(POLL_SECONDS)
+    if settings.clients and len(nodes) > settings.clients:
+        raise RunError(
+            f"clients = {settings.clients} but {len(nodes)} nodes are connected: set clients = "
+            f"{len(nodes)} or 0, or start the simulation with num-supernodes={settings.clients}"
+        )
+    return nodes
+
+
+def _member(reply: Message) -> Member:
+    record = reply.content.config_records["member"]
+    return Member(
+        name=str(record["name"]),
+        node_id=reply.metadata.src_node_id,
+        version=str(record["version"]),
+        settings=str(record["settings"]),
+        schema=str(record["schema"]),
+        classes=int(str(record["classes"])),
+        features=int(str(record["features"])),
+        examples=int(str(record["examples"])),
+    )

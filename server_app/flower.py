@@ -1,0 +1,158 @@
+"""A `flwr run .` of one's own: its SuperLink, its ports, its outcome and its end.
+
+Flower's command returns before the run ends and exits with 0 whatever comes of it, and the
+SuperLink that it starts stays up and keeps the working directory of the first run. This module
+gives a run a SuperLink of its own, waits for the outcome and stops the SuperLink.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from fedlap_app.errors import RunError
+from fedlap_app.knobs import Value
+
+ENVIRONMENT = {
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+_MINUTE = 60.0
+
+
+class LocalFlower:
+    """Flower's simulation, started in `project` with a home folder of its own.
+
+    Parameters
+    ----------
+    project : Path
+        Folder with the app's ``pyproject.toml``.
+    home : Path
+        Flower's home folder; logs and state go there.
+    """
+
+    def __init__(self, project: Path, home: Path) -> None:
+        self.project = project
+        self.home = home.absolute()
+        ports = _free_ports(2)
+        self._environment = {
+            **os.environ,
+            **ENVIRONMENT,
+            "FLWR_HOME": str(self.home),
+            "FLWR_LOCAL_SUPERLINK_HTTP_API_PORT": str(ports[0]),
+            "FLWR_LOCAL_CONTROL_API_PORT": str(ports[1]),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def __enter__(self) -> Self:
+        self.home.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def submit(self, config: Mapping[str, Value], nodes: int) -> int:
+        """Submit the app and return the number of the run."""
+        size = f"num-supernodes={nodes} client-resources-num-cpus=1"
+        command = ["run", ".", "--format", "json", "--federation-config", size]
+        if config:
+            pairs = [f"{key}={_toml(value)}" for key, value in config.items()]
+            command += ["--run-config", " ".join(pairs)]
+        answer = self._flwr(*command)
+        if not answer.get("success") or "run-id" not in answer:
+            reason = answer.get("error-message") or answer
+            raise RunError(f"flwr run did not start: {reason}")
+        return int(answer["run-id"])
+
+    def wait(self, run_id: int, timeout: float) -> str:
+        """Wait for the end of the run; return its status, such as ``finished:completed``."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            answer = self._flwr("list", "--run-id", str(run_id), "--format", "json")
+            runs = answer.get("runs") or [{}]
+            status = str(runs[0].get("status", ""))
+            if status.startswith("finished"):
+                return status
+            time.sleep(1.0)
+        raise RunError(f"the run did not end within {timeout / _MINUTE:.0f} minutes")
+
+    def log(self) -> list[str]:
+        """Lines of the SuperLink's log, which holds the ServerApp's."""
+        path = self.home / "local-superlink" / "superlink.log"
+        return path.read_text(errors="replace").splitlines() if path.exists() else []
+
+    def stop(self) -> None:
+        """End the SuperLink of this home folder and what it started."""
+        for pid in _processes_with(str(self.home / "local-superlink" / "superlink.log")):
+            _end(pid)
+
+    def _flwr(self, *arguments: str) -> dict[str, Any]:
+        done = subprocess.run(
+            ["flwr", *arguments],
+            cwd=self.project,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        start = done.stdout.find("{")
+        try:
+            answer: dict[str, Any] = json.loads(done.stdout[start:])
+        except ValueError:
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            raise RunError(
+                f"flwr {arguments[0]} failed: {lines[-1] if lines else 'no output'}"
+            ) from None
+        return answer
+
+
+def _toml(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _processes_with(argument: str) -> list[int]:
+    """Processes whose command line names `argument`."""
+    done = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=False)
+    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines() if argument in line]
+    return [int(line[0]) for line in lines if int(line[0]) != os.getpid()]
+
+
+def _end(pid: int, patience: float = 10.0) -> None:
+    """Ask a process to end, then insist."""
+    try:
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            os.kill(pid, 0)
+            time.sleep(0.1)
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

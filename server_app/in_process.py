@@ -1,0 +1,44 @@
+"""Whole runs in this process, without Flower's own processes: what `fedlap train` does."""
+
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import DataError
+from fedlap_app.graphs.folder import federation_folders
+from fedlap_app.settings import Settings
+from server_app.central import run_central
+from server_app.local_grid import InProcessGrid, new_run_id, partition_configs
+from server_app.observer import Observer
+from server_app.run import run
+
+# Flower's own simulation has two nodes unless told otherwise.
+DEFAULT_CLIENTS = 2
+
+
+def run_in_process(settings: Settings, observer: Observer) -> dict[str, Any]:
+    """Run the settings' method on the in-process grid and return the summary."""
+    settings = settings.with_clients(count_clients(settings))
+    if settings.method == "central":
+        return run_central(settings, new_run_id(), observer)
+    return run(make_grid(settings), settings, observer)
+
+
+def make_grid(settings: Settings) -> InProcessGrid:
+    """An in-process grid for the settings, whose `clients` is set."""
+    from client_app.app import app
+
+    configs = partition_configs(settings.clients)
+    return InProcessGrid(app, configs, settings.to_config(), run_id=new_run_id())
+
+
+def count_clients(settings: Settings) -> int:
+    """How many organisations take part when nobody else says so."""
+    if not settings.data:
+        return settings.clients or DEFAULT_CLIENTS
+    count = len(federation_folders(Path(settings.data)))
+    if settings.clients not in (0, count):
+        raise DataError(
+            f"{settings.data} holds {count} organisation folders but clients = "
+            f"{settings.clients}: leave clients out"
+        )
+    return count

@@ -1,0 +1,187 @@
+"""Grids without a network: one calls the ClientApp in this process, one in a process a message."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.common.constant import SUPERLINK_NODE_ID, ErrorCode
+from flwr.common.serde import (
+    context_from_proto,
+    context_to_proto,
+    message_from_proto,
+    message_to_proto,
+)
+from flwr.proto.message_pb2 import Context as ProtoContext
+from flwr.proto.message_pb2 import Message as ProtoMessage
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+
+from fedlap_app.knobs import Value
+
+NodeConfig = Mapping[str, Value]
+
+
+class LocalGrid(Grid):
+    """A federation on this machine; `_deliver` says how a message reaches its client.
+
+    Parameters
+    ----------
+    node_configs : Sequence[NodeConfig]
+        Node configuration of each client, as a SuperNode has it.
+    run_config : Mapping[str, Value]
+        Run configuration, the same for all.
+    run_id : int (default: 1)
+        Number of the run.
+    """
+
+    def __init__(
+        self,
+        node_configs: Sequence[NodeConfig],
+        run_config: Mapping[str, Value],
+        *,
+        run_id: int = 1,
+    ) -> None:
+        self._run = Run.create_empty(run_id)
+        self._contexts = {
+            node_id: Context(
+                run_id=run_id,
+                node_id=node_id,
+                node_config=dict(config),
+                state=RecordDict(),
+                run_config=dict(run_config),
+            )
+            for node_id, config in enumerate(node_configs, start=1)
+        }
+        self._replies: dict[str, Message] = {}
+        self._count = 0
+        TaskIdentity.run_id = run_id
+        TaskIdentity.node_id = SUPERLINK_NODE_ID
+        TaskIdentity.task_id = run_id
+
+    @abstractmethod
+    def _deliver(self, message: Message, context: Context) -> Message:
+        """Hand the message to the client and return its reply; may raise what the client raised."""
+
+    def set_run(self, run: Run) -> None:
+        """Set the run."""
+        self._run = run
+
+    @property
+    def run(self) -> Run:
+        """Run information."""
+        return self._run
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Create a message to a client."""
+        return Message(content, dst_node_id, message_type, group_id=group_id, ttl=ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Numbers of the clients."""
+        return list(self._contexts)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Deliver the messages one after the other and keep the replies."""
+        ids = []
+        for message in messages:
+            self._count += 1
+            message_id = f"local-{self._count}"
+            message.metadata.__dict__["_message_id"] = message_id
+            ids.append(message_id)
+            reply = self._answer(message)
+            if reply is not None:
+                self._replies[message_id] = reply
+        return ids
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Replies that have not been pulled yet."""
+        return [self._replies.pop(key) for key in list(message_ids) if key in self._replies]
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Deliver the messages and return the replies."""
+        return self.pull_messages(self.push_messages(messages))
+
+    def _answer(self, message: Message) -> Message | None:
+        """Reply of the client, or Flower's own kind of error reply; None: nobody is there."""
+        context = self._contexts.get(message.metadata.dst_node_id)
+        if context is None:
+            return None
+        try:
+            reply = self._deliver(message, context)
+        except Exception as error:  # as Flower does: whatever a client raises becomes a reply
+            reason = f"{type(error)}:<'{error}'>"
+            failure = Error(code=ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason=reason)
+            reply = Message(failure, reply_to=message)
+        reply.metadata.__dict__["_message_id"] = f"{message.metadata.message_id}-reply"
+        return reply
+
+
+class InProcessGrid(LocalGrid):
+    """Calls the ClientApp in this process: a few milliseconds a round, no Ray."""
+
+    def __init__(
+        self,
+        client_app: ClientApp,
+        node_configs: Sequence[NodeConfig],
+        run_config: Mapping[str, Value],
+        *,
+        run_id: int = 1,
+    ) -> None:
+        super().__init__(node_configs, run_config, run_id=run_id)
+        self._client_app = client_app
+
+    def _deliver(self, message: Message, context: Context) -> Message:
+        return self._client_app(message, context)
+
+
+class ProcessGrid(LocalGrid):
+    """Starts a fresh process for every message, as Flower's deployment does.
+
+    What must survive a restart of a client is tested on this grid.
+    """
+
+    def _deliver(self, message: Message, context: Context) -> Message:
+        with tempfile.TemporaryDirectory(prefix="fedlap-message-") as folder:
+            path = Path(folder)
+            (path / "message").write_bytes(message_to_proto(message).SerializeToString())
+            (path / "context").write_bytes(context_to_proto(context).SerializeToString())
+            command = [sys.executable, "-m", "client_app.once", folder]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if not (path / "reply").exists():
+                lines = done.stderr.strip().splitlines()
+                raise RuntimeError(lines[-1] if lines else f"exit code {done.returncode}")
+            reply = message_from_proto(ProtoMessage.FromString((path / "reply").read_bytes()))
+            context.state = context_from_proto(
+                ProtoContext.FromString((path / "context").read_bytes())
+            ).state
+        return reply
+
+
+def partition_configs(count: int) -> list[NodeConfig]:
+    """Node configurations of a simulation with `count` clients."""
+    return [{"partition-id": index, "num-partitions": count} for index in range(count)]
+
+
+def folder_configs(folders: Iterable[Path]) -> list[NodeConfig]:
+    """Node configurations of clients that each have an organisation folder."""
+    return [{"data-dir": str(folder.absolute())} for folder in folders]
+
+
+def new_run_id() -> int:
+    """A number for a run on this machine, increasing with time."""
+    return time.time_ns() // 1_000

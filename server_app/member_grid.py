@@ -1,0 +1,203 @@
+"""A grid that knows the organisations behind its nodes."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+
+from fedlap_app.errors import RunError
+
+POLL_SECONDS = 0.2
+REFUSAL = "refusal"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One organisation as the server knows it."""
+
+    name: str
+    node_id: int
+    version: str
+    settings: str
+    schema: str
+    classes: int
+    features: int
+    examples: int
+
+
+@dataclass
+class Traffic:
+    """Bytes that one organisation received and sent."""
+
+    down: int = 0
+    up: int = 0
+
+
+class MemberGrid(Grid):
+    """A grid that knows its members: replies come sorted by organisation, or an error names who.
+
+    Wraps any other grid. It looks for replies five times a second, where Flower's own
+    `send_and_receive` sleeps for three seconds between two looks.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._names: dict[int, str] = {}
+        self.traffic: dict[str, Traffic] = {}
+
+    def introduce(self, members: Iterable[Member]) -> None:
+        """Learn which node is which organisation."""
+        for member in members:
+            self._names[member.node_id] = member.name
+            self.traffic.setdefault(member.name, Traffic())
+
+    def set_run(self, run: Run) -> None:
+        """Set the run of the wrapped grid."""
+        self._grid.set_run(run)
+
+    @property
+    def run(self) -> Run:
+        """Run of the wrapped grid."""
+        return self._grid.run
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Create a message as the wrapped grid does."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Nodes of the wrapped grid."""
+        return self._grid.get_node_ids()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Push through the wrapped grid."""
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Pull through the wrapped grid."""
+        return self._grid.pull_messages(message_ids)
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> list[Message]:
+        """Send, wait for all replies and return them sorted by organisation."""
+        sent = list(messages)
+        if not sent:
+            return []
+        replies = self._exchange(sent, 3600.0 if timeout is None else timeout)
+        self._require_all(sent, replies, timeout)
+        for message in sent:
+            self._count(message, "down")
+        for reply in replies:
+            self._count(reply, "up")
+        return sorted(replies, key=self._order)
+
+    def ask(
+        self,
+        members: Sequence[Member],
+        message_type: str,
+        content: RecordDict | Callable[[Member], RecordDict],
+        timeout: float,
+    ) -> list[RecordDict]:
+        """Content of every member's reply, in the order of the members' names."""
+        messages = [
+            Message(
+                content=content(member) if callable(content) else content,
+                dst_node_id=member.node_id,
+                message_type=message_type,
+            )
+            for member in members
+        ]
+        return [reply.content for reply in self.send_and_receive(messages, timeout=timeout)]
+
+    def _exchange(self, sent: list[Message], timeout: float) -> list[Message]:
+        waiting = {key for key in self._grid.push_messages(sent) if key}
+        deadline = time.monotonic() + timeout
+        replies: list[Message] = []
+        while waiting:
+            arrived = list(self._grid.pull_messages(waiting))
+            replies.extend(arrived)
+            waiting -= {reply.metadata.reply_to_message_id for reply in arrived}
+            if not waiting or time.monotonic() >= deadline:
+                break
+            time.sleep(POLL_SECONDS)
+        return replies
+
+    def _require_all(
+        self, sent: list[Message], replies: list[Message], timeout: float | None
+    ) -> None:
+        """Raise one sentence that names every organisation that failed or did not answer."""
+        reasons: dict[str, list[str]] = {}
+        for reply in sorted(replies, key=self._order):
+            if reason := _failure(reply):
+                name = _who(reply) or self._name(reply.metadata.src_node_id)
+                reasons.setdefault(reason, []).append(name)
+        if reasons:
+            raise RunError(
+                "; ".join(f"{_names(names)}: {reason}" for reason, names in reasons.items())
+            )
+        answered = {reply.metadata.src_node_id for reply in replies}
+        silent = sorted(
+            self._name(message.metadata.dst_node_id)
+            for message in sent
+            if message.metadata.dst_node_id not in answered
+        )
+        if silent:
+            raise RunError(
+                f"no reply from {_names(silent)} within {timeout:g} s: look at the log there, "
+                "or raise step-timeout"
+            )
+
+    def _name(self, node_id: int) -> str:
+        return self._names.get(node_id, f"node {node_id}")
+
+    def _order(self, reply: Message) -> tuple[str, int]:
+        return self._name(reply.metadata.src_node_id), reply.metadata.src_node_id
+
+    def _count(self, message: Message, way: str) -> None:
+        node = message.metadata.dst_node_id if way == "down" else message.metadata.src_node_id
+        traffic = self.traffic.get(self._name(node))
+        if traffic is not None:
+            setattr(traffic, way, getattr(traffic, way) + payload_bytes(message.content))
+
+
+def payload_bytes(content: RecordDict) -> int:
+    """Bytes of the arrays and values of a message, without Flower's envelope."""
+    arrays = sum(
+        len(array.data) for record in content.array_records.values() for array in record.values()
+    )
+    others = [*content.metric_records.values(), *content.config_records.values()]
+    return arrays + sum(record.count_bytes() for record in others)
+
+
+def _failure(reply: Message) -> str:
+    """Why a reply is of no use; empty when it is fine."""
+    if reply.has_error():
+        reason = (reply.error.reason or "").strip().splitlines()
+        return f"error {reply.error.code}, {reason[-1] if reason else 'no reason given'}"
+    if REFUSAL in reply.content.config_records:
+        return str(reply.content.config_records[REFUSAL]["reason"])
+    return ""
+
+
+def _who(reply: Message) -> str:
+    """The name by which a client refuses; it may fail before the server has learned it."""
+    if reply.has_error() or REFUSAL not in reply.content.config_records:
+        return ""
+    return str(reply.content.config_records[REFUSAL].get("who", ""))
+
+
+def _names(names: Sequence[str], most: int = 5) -> str:
+    """A list of organisations that stays readable when there are many."""
+    shown = sorted(names)[:most]
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")

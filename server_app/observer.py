@@ -1,0 +1,35 @@
+"""Who is told how a run goes on."""
+
+import time
+from collections.abc import Mapping
+from logging import INFO
+from typing import Protocol
+
+from flwr.common.logger import log
+
+
+class Observer(Protocol):
+    """Is told of every finished round."""
+
+    def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
+        """Take note of the scores of a round."""
+
+
+class LogObserver:
+    """Writes a log line a round, with the time left."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
+        """Log the scores of a round."""
+        seconds = time.perf_counter() - self._started
+        log(
+            INFO,
+            "[ROUND %s/%s] validation %.2f %%, test %.2f %%, %.0f s left",
+            number,
+            rounds,
+            100 * totals["val_accuracy"],
+            100 * totals["test_accuracy"],
+            seconds / number * (rounds - number),
+        )

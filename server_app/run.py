@@ -1,0 +1,49 @@
+"""A whole run on any grid: gather the organisations, train, write the run folder."""
+
+from logging import INFO
+from typing import Any
+
+from flwr.common.logger import log
+from flwr.serverapp import Grid
+
+from fedlap_app.errors import ConfigError
+from fedlap_app.settings import Settings
+from server_app.alone import run_local
+from server_app.averaging import run_fedavg
+from server_app.federation import gather
+from server_app.member_grid import MemberGrid
+from server_app.observer import Observer
+from server_app.run_folder import RunFolder
+from server_app.summary import Clock, write_summary
+
+_METHODS = {"fedavg": run_fedavg, "local": run_local}
+
+
+def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
+    """Run the method of the settings and return the summary, which is also on disk."""
+    if settings.method not in _METHODS:
+        raise ConfigError(
+            f"method = '{settings.method}' needs all data in one place: it runs under "
+            f"`fedlap train` only; here choose one of {', '.join(_METHODS)}"
+        )
+    clock = Clock()
+    known = MemberGrid(grid)
+    folder = RunFolder.create(settings, grid.run.run_id)
+    folder.write_json("config.json", settings.to_config())
+    log(INFO, "Run folder: %s", folder.path)
+    members = gather(known, settings)
+    clock.lap("gather")
+    outcome = _METHODS[settings.method](known, members, settings, folder, observer)
+    clock.lap("train")
+    summary = write_summary(
+        folder,
+        settings,
+        outcome,
+        run_id=grid.run.run_id,
+        schema=members[0].schema,
+        clock=clock,
+        traffic=known.traffic,
+    )
+    log(INFO, "Test accuracy: %.2f %%", 100 * summary["accuracy"]["test"])
+    log(INFO, "Run folder: %s", folder.path)
+    return summary

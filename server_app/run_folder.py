@@ -1,0 +1,79 @@
+"""The run folder: configuration, a line a round, the summary and the global model."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from fedlap_app import places
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.learning.model_file import ModelFile
+from fedlap_app.settings import Settings
+
+
+class RunFolder:
+    """Files of one run, below an absolute path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, settings: Settings, run_id: int) -> "RunFolder":
+        """Make a new folder whose name ends with the number of the run."""
+        root = Path(settings.run_dir).expanduser() if settings.run_dir else places.runs_dir()
+        data = Path(settings.data).name if settings.data else settings.dataset
+        stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+        path = root.absolute() / f"{stamp}-{data}-{settings.method}-{run_id}"
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise ConfigError(
+                f"the run folder {path} cannot be created ({error.strerror}): "
+                "set run-dir to a folder that can be written"
+            ) from None
+        return cls(path)
+
+    @classmethod
+    def find(cls, run_id: int, root: Path | None = None) -> "RunFolder | None":
+        """Folder of the run with this number, if there is one."""
+        found = sorted((root or places.runs_dir()).glob(f"*-{run_id}"))
+        return cls(found[-1]) if found else None
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a file of the run atomically; numbers that are not finite become null."""
+        text = json.dumps(_jsonable(value), indent=2, allow_nan=False)
+        self._replace(name, (text + "\n").encode())
+
+    def read_json(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
+        """Read a file of the run."""
+        try:
+            return json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path / name} cannot be read: {error}") from None
+
+    def add_round(self, row: Mapping[str, Any]) -> None:
+        """Append a line to ``metrics.jsonl``."""
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as handle:
+            handle.write(json.dumps(_jsonable(row), allow_nan=False) + "\n")
+
+    def write_model(self, model: ModelFile) -> None:
+        """Write the global model as ``model.npz``."""
+        self._replace("model.npz", model.to_bytes())
+
+    def _replace(self, name: str, content: bytes) -> None:
+        temporary = self.path / f".{name}.part"
+        temporary.write_bytes(content)
+        temporary.replace(self.path / name)
+
+
+def _jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    return os.fspath(value) if isinstance(value, Path) else value

@@ -1,0 +1,72 @@
+"""The summary of a run: scores, traffic, seconds, versions."""
+
+import platform
+import time
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import fedlap_app
+from fedlap_app.learning.model_file import ModelFile
+from fedlap_app.settings import Settings
+from server_app.member_grid import Traffic
+from server_app.outcome import Outcome
+from server_app.run_folder import RunFolder
+
+_PACKAGES = ("flwr", "torch", "numpy", "scipy", "tenseal")
+
+
+class Clock:
+    """Seconds spent in each phase of a run."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._started = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        """Book the time since the last lap under `phase`."""
+        now = time.perf_counter()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._started
+        self._started = now
+
+
+def write_summary(
+    folder: RunFolder,
+    settings: Settings,
+    outcome: Outcome,
+    *,
+    run_id: int,
+    schema: str,
+    clock: Clock,
+    traffic: Mapping[str, Traffic] | None = None,
+) -> dict[str, Any]:
+    """Write the model and ``summary.json``; return the summary."""
+    if outcome.parameters is not None:
+        folder.write_model(ModelFile(outcome.parameters, settings.to_config(), schema))
+    traffic = traffic or {}
+    summary = {
+        "run_id": run_id,
+        "run_folder": str(folder.path),
+        "method": settings.method,
+        "dataset": settings.data or settings.dataset,
+        "clients": settings.clients or len(outcome.clients),
+        "seed": settings.seed,
+        **outcome.summary(),
+        "bytes_up": {name: count.up for name, count in traffic.items()},
+        "bytes_down": {name: count.down for name, count in traffic.items()},
+        "seconds": clock.seconds,
+        "versions": versions(),
+    }
+    folder.write_json("summary.json", summary)
+    return summary
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides a result."""
+    found = {"fedlap": fedlap_app.__version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
