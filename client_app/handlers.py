@@ -19,9 +19,9 @@ def join(organisation: Organisation, content: RecordDict) -> RecordDict:
             "version": fedlap_app.__version__,
             "settings": organisation.settings.digest(),
             "schema": organisation.schema,
-            "classes": subgraph.num_classes,
-            "features": subgraph.num_features,
-            "examples": int(subgraph.train_mask.sum()),
+            "num-classes": subgraph.num_classes,
+            "num-features": subgraph.num_features,
+            "num-examples": int(subgraph.train_mask.sum()),
         }
     )
     return RecordDict({"member": member})

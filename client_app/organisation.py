@@ -91,7 +91,7 @@ def _identity(context: Context, settings: Settings) -> tuple[str, ...]:
     """What an organisation depends on, the state of its files included."""
     folder = _own_folder(context, settings)
     stamp = _stamp(folder) if folder else ""
-    return repr(sorted(context.node_config.items())), repr(settings), stamp
+    return repr(sorted(context.node_config.items())), repr(settings), stamp, str(places.home())
 
 
 def _stamp(folder: Path) -> str:

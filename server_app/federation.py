@@ -102,7 +102,7 @@ def _member(reply: Message) -> Member:
         version=str(record["version"]),
         settings=str(record["settings"]),
         schema=str(record["schema"]),
-        classes=int(str(record["classes"])),
-        features=int(str(record["features"])),
-        examples=int(str(record["examples"])),
+        classes=int(str(record["num-classes"])),
+        features=int(str(record["num-features"])),
+        examples=int(str(record["num-examples"])),
     )

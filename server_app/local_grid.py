@@ -25,6 +25,8 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fedlap_app.knobs import Value
 
+_FIRST_NODE = 101  # Flower's own server is node 1
+
 NodeConfig = Mapping[str, Value]
 
 
@@ -57,7 +59,7 @@ class LocalGrid(Grid):
                 state=RecordDict(),
                 run_config=dict(run_config),
             )
-            for node_id, config in enumerate(node_configs, start=1)
+            for node_id, config in enumerate(node_configs, start=_FIRST_NODE)
         }
         self._replies: dict[str, Message] = {}
         self._count = 0
