@@ -9,6 +9,7 @@ by everyone.
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -73,6 +74,12 @@ class SumBackend(ABC):
             return (
                 "With two members every sum has one foreign contribution: "
                 "each learns the other's numbers exactly."
+            )
+        alone = sum(len(names) == 1 for names in self._senders.values())
+        if alone:
+            return (
+                f"{alone} members get block sums from a single sender, whose numbers they learn "
+                "exactly; hide the topology to avoid it."
             )
         return ""
 
@@ -155,8 +162,9 @@ class SumBackend(ABC):
 
     def weight_key(self, header: Header, context: bytes) -> bytes:
         """Key of the check weights: depends on all that contributors must agree on."""
-        return digest(self._weights_secret(), header.of("").pack(), context)
+        return digest(self._weights_secret, header.of("").pack(), context)
 
+    @cached_property
     def _weights_secret(self) -> bytes:
         return self.keys.group_secret("check weights")
 

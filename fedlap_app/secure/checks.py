@@ -1,10 +1,11 @@
 """Check slots: how the recipient of a sum knows that it is the sum of all contributions.
 
-Each contribution carries, behind its values v, the constant 1 and the inner product
-c = sum_j w_j v_j modulo the prime p = 2^61 - 1, with weights w that are uniform 64-bit words from
-the group key, fresh for every sum. The slots are added like the values; afterwards the ones must
-have become the number of contributors, and the inner product of the weights with the sum must
-equal the sum of the inner products.
+Each contribution carries, behind its values, the constant 1 and the inner product
+c = sum_j w_j v_j modulo the prime p = 2^61 - 1, where v are the values and the 1, and the weights w
+are uniform 64-bit words from the group key, fresh for every sum. The slots are added like the
+values; afterwards the ones must have become the number of contributors, and the inner product of
+the weights with the sum must equal the sum of the inner products. The weight of the 1 makes even a
+vector of zeros depend on the weights, hence on everything that they are derived from.
 
 Someone who does not know the weights and changes the sum V into V' passes with a probability of at
 most 2^-60: V' - V has an entry d that is not 0, and since both entries are below p / 2 in absolute
@@ -48,30 +49,34 @@ def inner_product(key: bytes, words: NDArray[np.int64]) -> int:
     return exact % PRIME
 
 
-def slots(check: int) -> tuple[int, int, int]:
-    """Check slots of one contribution; the product in halves, so that sums of many do not wrap."""
-    return 1, check & ((1 << _HALF) - 1), check >> _HALF
+def fill(key: bytes, words: NDArray[np.uint64]) -> int:
+    """Write the check slots behind the values of one contribution; gives its inner product.
+
+    The product stands there in halves of 32 bits, so that the sum of many does not wrap.
+    """
+    words[-SLOTS] = 1
+    check = inner_product(key, words[: 1 - SLOTS].view(np.int64))
+    words[1 - SLOTS :] = check & ((1 << _HALF) - 1), check >> _HALF
+    return check
 
 
-def verify(key: bytes, words: NDArray[np.int64], found: NDArray[np.uint64], count: int) -> None:
+def verify(key: bytes, words: NDArray[np.uint64], count: int) -> None:
     """Refuse a sum whose check slots do not fit.
 
     Parameters
     ----------
     key : bytes
         Key of the weights.
-    words : array of int64
-        The opened sum, without check slots.
-    found : array of uint64
-        Its check slots.
+    words : array of uint64
+        The opened sum with its check slots.
     count : int
         Contributions that it must be made of.
     """
-    verify_count(int(found[0]), count)
-    expected = (int(found[1]) + (int(found[2]) << _HALF)) % PRIME
-    bound = PRIME // 2
-    fits = not words.size or (words.max() <= bound and words.min() >= -bound)
-    if not fits or inner_product(key, words) != expected:
+    found, low, high = (int(word) for word in words[-SLOTS:])
+    verify_count(found, count)
+    content = words[: 1 - SLOTS].view(np.int64)
+    inside = content.max() <= PRIME // 2 and content.min() >= -(PRIME // 2)
+    if not inside or inner_product(key, content) != (low + (high << _HALF)) % PRIME:
         raise ProtocolError(
             "A sum was altered on its way, or the members were told different things: "
             "its check slots do not fit its values; the run must stop."

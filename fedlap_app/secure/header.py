@@ -27,6 +27,7 @@ _FIXED = struct.Struct("<3sBHHIHIQ16s16s8s")
 _STRINGS = ("backend", "profile", "phase", "sender", "recipient")
 _LIMITS = {"contributors": 16, "step": 32, "attempt": 16, "vectors": 32, "length": 48}
 _HASHES = {"job": 16, "members": 16, "key_id": 8}
+_DIGITS = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True)
@@ -83,23 +84,20 @@ class Header:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be packed."""
+        own = self.__dict__
         for name, bits in _LIMITS.items():
-            if not 0 <= getattr(self, name) < 1 << bits:
+            if not 0 <= own[name] < 1 << bits:
                 raise ProtocolError(
-                    f"The header field {name} is {getattr(self, name)}; it must fit {bits} bits."
+                    f"The header field {name} is {own[name]}; it must fit {bits} bits."
                 )
         for name, size in _HASHES.items():
-            try:
-                good = len(bytes.fromhex(getattr(self, name))) == size
-            except ValueError:
-                good = False
-            if not good:
+            if len(own[name]) != 2 * size or not set(own[name]) <= _DIGITS:
                 raise ProtocolError(
-                    f"The header field {name} is {getattr(self, name)!r}; "
+                    f"The header field {name} is {own[name]!r}; "
                     f"it must be {size} bytes in hexadecimal."
                 )
         for name in _STRINGS:
-            if len(getattr(self, name).encode()) > 255:
+            if len(own[name].encode()) > 255:
                 raise ProtocolError(
                     f"The header field {name} is longer than 255 bytes; shorten it."
                 )
@@ -111,7 +109,7 @@ class Header:
 
     def of(self, sender: str) -> "Header":
         """The same header for one sender's contribution; for the sum when empty."""
-        return replace(self, sender=sender)
+        return self if sender == self.sender else replace(self, sender=sender)
 
     def pack(self) -> bytes:
         """Canonical bytes."""

@@ -8,6 +8,7 @@ bits when that is even). Sums are exact, so they do not depend on the order of a
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -34,15 +35,13 @@ class MaskBackend(SumBackend):
 
     name: ClassVar[str] = "mask"
     profiles: ClassVar[tuple[str, ...]] = tuple(_FRACTION_BITS)
-    _pads: Pads | None = None
 
     def _seal(self, values: NDArray[np.float64], header: Header, context: bytes) -> bytes:
         words = np.empty(values.size + checks.SLOTS, dtype="<u8")
         content = words[: values.size].view(np.int64)
         to_fixed(values, _FRACTION_BITS[self.profile], header.contributors, content)
         key = self.weight_key(header, context)
-        check = checks.inner_product(key, content)
-        words[values.size :] = checks.slots(check)
+        check = checks.fill(key, words)
         # The inner product under secret weights is a digest of the content, at no further cost.
         self.ledger.claim(header.place, header.recipient, digest(key, check))
         self._change(words, header)
@@ -56,30 +55,36 @@ class MaskBackend(SumBackend):
             )
         words = np.frombuffer(body, dtype="<u8").copy()
         added = self.senders(header.recipient) if header.recipient else (_GROUP,)
-        self._padding().change(words, header.place, header.recipient, subtract=added)
-        content = words[: header.length].view(np.int64)
-        key = self.weight_key(header, context)
-        checks.verify(key, content, words[header.length :], header.contributors)
-        return from_fixed(content, _FRACTION_BITS[self.profile])
+        self._pads.change(words, header.place, header.recipient, subtract=added)
+        checks.verify(self.weight_key(header, context), words, header.contributors)
+        return from_fixed(words[: header.length].view(np.int64), _FRACTION_BITS[self.profile])
 
     def _change(self, words: NDArray[np.uint64], header: Header) -> None:
         """Put this member's pads on a contribution."""
-        me, recipient = self.keys.me, header.recipient
-        senders = self.senders(recipient)
-        seed = digest(self.keys.group_secret("pad partners"), recipient)
-        partners = pad_partners(me, senders, seed)
-        plus = [peer for peer in partners if me < peer]
-        minus = [peer for peer in partners if peer < me]
-        if recipient:
-            plus.append(recipient)
-        elif me == senders[0]:
-            plus.append(_GROUP)
-        self._padding().change(words, header.place, recipient, add=plus, subtract=minus)
+        plus, minus = self._signs[header.recipient]
+        self._pads.change(words, header.place, header.recipient, add=plus, subtract=minus)
 
-    def _padding(self) -> Pads:
-        if self._pads is None:
-            self._pads = Pads(self.keys)
-        return self._pads
+    @cached_property
+    def _pads(self) -> Pads:
+        return Pads(self.keys)
+
+    @cached_property
+    def _signs(self) -> dict[str, tuple[list[str], list[str]]]:
+        """Peers whose pad is added, and those whose pad is subtracted, for each recipient."""
+        me, secret = self.keys.me, self.keys.group_secret("pad partners")
+        signs = {}
+        for recipient in ("", *self.keys.members):
+            senders = self.senders(recipient)
+            if me not in senders:
+                continue
+            partners = pad_partners(me, senders, digest(secret, recipient))
+            plus = [peer for peer in partners if me < peer]
+            if recipient:
+                plus.append(recipient)
+            elif me == senders[0]:
+                plus.append(_GROUP)
+            signs[recipient] = plus, [peer for peer in partners if peer < me]
+        return signs
 
 
 class MaskAccumulator(Accumulator):

@@ -39,12 +39,13 @@ class PlainBackend(SumBackend):
     def _seal(self, values: NDArray[np.float64], header: Header, context: bytes) -> bytes:
         body = np.empty(values.size + _SLOTS, dtype="<f8")
         body[: values.size] = values
-        product, magnitude = _weigh(self.weight_key(header, context), values)
+        body[values.size] = 1.0
+        product, magnitude = _weigh(self.weight_key(header, context), body[: 1 - _SLOTS])
         if not np.isfinite(magnitude):
             raise ProtocolError(
                 "A value to be summed is not finite or too large; check what was computed."
             )
-        body[values.size :] = 1.0, product, magnitude
+        body[1 - _SLOTS :] = product, magnitude
         return body.tobytes()
 
     def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
@@ -54,19 +55,18 @@ class PlainBackend(SumBackend):
                 "expected; it was cut or altered."
             )
         numbers = np.frombuffer(body, dtype="<f8")
-        values = numbers[: header.length].copy()
-        count, product, magnitude = (float(x) for x in numbers[header.length :])
+        count, product, magnitude = (float(x) for x in numbers[-_SLOTS:])
         verify_count(int(count) if count.is_integer() else -1, header.contributors)
-        found, _ = _weigh(self.weight_key(header, context), values)
+        found, _ = _weigh(self.weight_key(header, context), numbers[: 1 - _SLOTS])
         # Rounding of a sum of n products is at most n eps times the sum of their magnitudes.
-        terms = header.length + header.contributors + 2
+        terms = header.length + header.contributors + 3
         tolerance = 4 * terms * np.finfo(np.float64).eps * magnitude
         if not abs(found - product) <= tolerance < np.inf:
             raise ProtocolError(
                 "A sum was altered on its way, or the members were told different things: "
                 "its check slots do not fit its values; the run must stop."
             )
-        return values
+        return numbers[: header.length].copy()
 
 
 def _weigh(key: bytes, values: NDArray[np.float64]) -> tuple[float, float]:

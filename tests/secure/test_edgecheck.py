@@ -1,0 +1,63 @@
+import pytest
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.secure.edgecheck import EdgeHashes
+
+KEY = b"k" * 32
+
+
+def hashed(edges, directed=False, key=KEY):
+    columns = zip(*edges, strict=True) if edges else ((), (), ())
+    return EdgeHashes(key, *columns, directed=directed)
+
+
+MINE = [("a1", "b1", 1.0), ("a1", "b2", 2.5), ("a2", "b1", 1.0)]
+
+
+def test_the_other_side_of_undirected_edges_matches_in_any_order():
+    theirs = [(t, s, w) for s, t, w in reversed(MINE)]
+    assert hashed(MINE).digest() == hashed(theirs).digest()
+    found = hashed(MINE).compare(hashed(theirs).hashes())
+    assert (found.matched, found.only_mine, found.only_theirs) == (3, 0, 0)
+    assert found.agrees
+
+
+def test_direction_counts_when_directed():
+    theirs = [("b1", "a1", 1.0), *MINE[1:]]
+    one, two = hashed(MINE, directed=True), hashed(theirs, directed=True)
+    found = one.compare(two.hashes())
+    assert (found.matched, found.only_mine, found.only_theirs) == (2, 1, 1)
+    assert found.unmatched == (0,)
+    assert one.digest() != two.digest()
+
+
+def test_differences_are_counted_and_only_my_own_are_named():
+    theirs = [("b1", "a1", 1.0), ("b2", "a1", 2.0), ("b9", "a1", 1.0), ("b8", "a1", 1.0)]
+    found = hashed(MINE).compare(hashed(theirs).hashes())
+    assert (found.matched, found.only_mine, found.only_theirs) == (1, 2, 3)
+    assert found.unmatched == (1, 2)
+    assert not found.agrees
+
+
+def test_repeated_edges_count_as_often_as_they_are_listed():
+    found = hashed([MINE[0]] * 3).compare(hashed([MINE[0]] * 2).hashes())
+    assert (found.matched, found.only_mine, found.only_theirs) == (2, 1, 0)
+    assert hashed([MINE[0]] * 2).digest() != hashed([]).digest()
+
+
+def test_ids_are_not_run_together():
+    assert hashed([("a", "bc", 1.0)]).digest() != hashed([("ab", "c", 1.0)]).digest()
+
+
+def test_digest_has_one_size_and_depends_on_the_key():
+    assert len(hashed([]).digest()) == len(hashed(MINE).digest()) == 40
+    assert hashed(MINE).hashes() != hashed(MINE, key=b"K" * 32).hashes()
+
+
+def test_no_edges_on_both_sides_agree():
+    assert hashed([]).compare(b"").agrees
+
+
+def test_cut_hashes_are_refused():
+    with pytest.raises(ProtocolError, match="no multiple"):
+        hashed(MINE).compare(hashed(MINE).hashes()[:-1])
