@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.pads import Stream
+from fedlap_app.secure.pads import CHUNK, Stream
 
 PRIME = (1 << 61) - 1
 SLOTS = 3
-_CHUNK = 4096
 _LIMBS = 4
 _LIMB_BITS = 16
 _HALF = 32
@@ -34,9 +33,9 @@ def inner_product(key: bytes, words: NDArray[np.int64]) -> int:
     """Inner product of words below 2^60 with the weights of a key, modulo the prime."""
     stream = Stream(key)
     total = np.zeros((_LIMBS, _LIMBS), dtype=np.int64)
-    left, right = np.empty((2, min(words.size, _CHUNK), _LIMBS))
-    for start in range(0, words.size, _CHUNK):
-        part = words[start : start + _CHUNK]
+    left, right = np.empty((2, min(words.size, CHUNK), _LIMBS))
+    for start in range(0, words.size, CHUNK):
+        part = words[start : start + CHUNK]
         size = part.size
         right[:size] = stream.next(size).view("<u2").reshape(size, _LIMBS)
         left[:size] = part.view("<u2").reshape(size, _LIMBS)
@@ -44,9 +43,11 @@ def inner_product(key: bytes, words: NDArray[np.int64]) -> int:
         left[:size, -1] = part.view("<i2")[_LIMBS - 1 :: _LIMBS]
         total += (left[:size].T @ right[:size]).astype(np.int64)
     exact = sum(
-        int(total[i, j]) << _LIMB_BITS * (i + j) for i in range(_LIMBS) for j in range(_LIMBS)
+        cell << _LIMB_BITS * (i + j)
+        for i, row in enumerate(total.tolist())
+        for j, cell in enumerate(row)
     )
-    return exact % PRIME
+    return int(exact % PRIME)
 
 
 def fill(key: bytes, words: NDArray[np.uint64]) -> int:

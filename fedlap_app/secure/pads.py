@@ -22,21 +22,33 @@ from fedlap_app.secure.keyring import KeyRing
 
 EVERYONE = 0xFFFF
 ALL_PAIRS_UP_TO = 20
-_CHUNK = 8192  # words a step: the pads of one chunk are added while it is in the cache
-_ZEROS = bytes(8 * _CHUNK)
+CHUNK = 4096  # words a step: chunk, key stream and zeros together stay in a core's cache
+_ZEROS = memoryview(bytes(8 * CHUNK))
 _BLOCK = 16
 
 
 class Stream:
-    """Pseudo-random words under one key, from the start of one nonce on."""
+    """Pseudo-random words under one key, from the start of one nonce on.
 
-    def __init__(self, key: bytes) -> None:
+    Parameters
+    ----------
+    key : bytes
+        32 bytes.
+    buffer : bytearray, optional
+        From `Stream.new_buffer`, for streams that take turns (default: a buffer of its own).
+    """
+
+    def __init__(self, key: bytes, buffer: bytearray | None = None) -> None:
         self._context: CipherContext = Cipher(
             algorithms.AES(key), modes.CTR(bytes(_BLOCK))
         ).encryptor()
-        self._buffer = bytearray(8 * _CHUNK + _BLOCK)
-        self._words = np.frombuffer(self._buffer, "<u8", _CHUNK)
-        self._zeros = memoryview(_ZEROS)
+        self._buffer = self.new_buffer() if buffer is None else buffer
+        self._words = np.frombuffer(self._buffer, "<u8", CHUNK)
+
+    @staticmethod
+    def new_buffer() -> bytearray:
+        """Room for one chunk of words."""
+        return bytearray(8 * CHUNK + _BLOCK)
 
     def seek(self, nonce: bytes) -> "Stream":
         """Go to the first word at a nonce of 8 bytes."""
@@ -44,8 +56,8 @@ class Stream:
         return self
 
     def next(self, count: int) -> NDArray[np.uint64]:
-        """Next words, at most 8192 and a multiple of 2 except at the end; valid until next call."""
-        self._context.update_into(self._zeros[: 8 * count], self._buffer)
+        """Next words, at most `CHUNK`; valid until the buffer is used again."""
+        self._context.update_into(_ZEROS[: 8 * count], self._buffer)
         return self._words[:count]
 
 
@@ -62,6 +74,7 @@ class Pads:
         self._keys = keys
         self._streams: dict[tuple[str, str], Stream] = {}
         self._index = {name: index for index, name in enumerate(keys.members)}
+        self._buffer = Stream.new_buffer()
         self._lock = threading.Lock()
 
     def change(
@@ -92,8 +105,8 @@ class Pads:
         with self._lock:
             plus = [self._stream(peer, place.phase).seek(nonce) for peer in add]
             minus = [self._stream(peer, place.phase).seek(nonce) for peer in subtract]
-            for start in range(0, words.size, _CHUNK):
-                chunk = words[start : start + _CHUNK]
+            for start in range(0, words.size, CHUNK):
+                chunk = words[start : start + CHUNK]
                 for stream in plus:
                     np.add(chunk, stream.next(chunk.size), out=chunk)
                 for stream in minus:
@@ -106,7 +119,7 @@ class Pads:
             secret = (
                 self._keys.pair_secret(peer, purpose) if peer else self._keys.group_secret(purpose)
             )
-            self._streams[peer, phase] = Stream(secret)
+            self._streams[peer, phase] = Stream(secret, self._buffer)
         return self._streams[peer, phase]
 
 

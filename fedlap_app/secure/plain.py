@@ -15,10 +15,9 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.backend import Accumulator, SumBackend
 from fedlap_app.secure.checks import verify_count
 from fedlap_app.secure.header import Header
-from fedlap_app.secure.pads import Stream
+from fedlap_app.secure.pads import CHUNK, Stream
 
 _SLOTS = 3
-_CHUNK = 4096
 _WEIGHTS_A_WORD = 4
 
 
@@ -73,9 +72,9 @@ def _weigh(key: bytes, values: NDArray[np.float64]) -> tuple[float, float]:
     """Inner products of the values, and of their magnitudes, with weights of 1 to 65,536."""
     stream = Stream(key)
     product = magnitude = 0.0
-    weights = np.empty(min(values.size, _CHUNK))
-    for start in range(0, values.size, _CHUNK):
-        part = values[start : start + _CHUNK]
+    weights = np.empty(min(values.size, CHUNK))
+    for start in range(0, values.size, CHUNK):
+        part = values[start : start + CHUNK]
         words = stream.next(-(-part.size // _WEIGHTS_A_WORD))
         weight = weights[: part.size]
         np.add(words.view("<u2")[: part.size], 1.0, out=weight)
