@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.kdf import derive, encode
+from fedlap_app.secure.kdf import derive
 
 _HASH_BYTES = 16
 _MODULUS = 1 << 256
@@ -60,11 +60,13 @@ class EdgeHashes:
     ) -> None:
         secret = derive(key, "edge hashes", int(directed))
         base = blake2b(key=secret, digest_size=32)
+        pack = struct.Struct("<d").pack
         self._hashes: list[bytes] = []
         for source, target, weight in zip(sources, targets, weights, strict=True):
-            ends = (source, target) if directed or source <= target else (target, source)
+            first, second = (source, target) if directed or source <= target else (target, source)
             keyed = base.copy()
-            keyed.update(encode(str(ends[0]), str(ends[1])) + struct.pack("<d", weight))
+            # The length of the first id keeps the two apart.
+            keyed.update(f"{len(first)}:{first}{second}".encode() + pack(weight))
             self._hashes.append(keyed.digest())
 
     def digest(self) -> bytes:
