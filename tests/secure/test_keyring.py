@@ -55,13 +55,42 @@ def test_a_new_job_of_the_same_people_has_new_keys():
     assert first["a"].key_id != second["a"].key_id
 
 
-def test_an_ephemeral_key_put_in_by_the_server_gives_no_common_key():
-    rings, secrets = handshake()
-    good = rings["a"].outbox("b").seal(b"hello", PLACE)
-    other, _ = handshake()
-    with pytest.raises(ProtocolError):
-        other["b"].inbox("a").open(good, PLACE)
-    assert secrets["a"] not in good
+def test_an_old_card_replayed_to_one_member_gives_no_common_key():
+    people = {name: Identity.generate() for name in NAMES}
+    secrets = {name: new_job_secret() for name in NAMES}
+    cards = {n: issue_card(people[n], n, secrets[n], "00" * 32) for n in NAMES}
+    stale = cards | {"a": issue_card(people["a"], "a", new_job_secret(), "00" * 32)}
+    pins = {name: identity.fingerprint for name, identity in people.items()}
+    seen = {"a": cards, "b": stale}
+    ring = {
+        n: KeyRing.agree(
+            people[n],
+            n,
+            secrets[n],
+            verify_cards(list(seen[n].values()), mine=cards[n], pins=pins),
+        )
+        for n in seen
+    }
+    assert ring["a"].job != ring["b"].job
+    assert ring["a"].roots["b"] != ring["b"].roots["a"]
+    with pytest.raises(ProtocolError, match="misrouted"):
+        ring["b"].inbox("a").open(ring["a"].outbox("b").seal(b"hello", PLACE), PLACE)
+
+
+def test_everything_in_the_transcript_changes_the_key_of_a_pair():
+    people = {name: Identity.generate() for name in NAMES}
+    secrets = {name: new_job_secret() for name in NAMES}
+
+    def root(names, settings):
+        cards = {n: issue_card(people[n], n, secrets[n], settings) for n in names}
+        roster = verify_cards(
+            list(cards.values()), mine=cards["a"], pins={}, trust_on_first_use=True
+        )
+        return KeyRing.agree(people["a"], "a", secrets["a"], roster).roots["b"]
+
+    roots = [root(NAMES, "00" * 32), root(NAMES[:3], "00" * 32), root(NAMES, "01" * 32)]
+    assert len(set(roots)) == 3
+    assert root(NAMES, "00" * 32) == roots[0]
 
 
 @pytest.mark.parametrize("change", ["missing", "short", "foreign"])
