@@ -7,7 +7,7 @@ from client_app.kept import keep_model
 from client_app.organisation import Organisation
 from client_app.records import from_arrays, to_arrays, to_metrics
 from fedlap_app.errors import ProtocolError
-from fedlap_app.methods.scores import flatten
+from fedlap_app.methods.scores import pack
 
 
 def join(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -43,7 +43,7 @@ def train(organisation: Organisation, content: RecordDict) -> RecordDict:
     metrics = {
         "num-examples": result.report.num_examples,
         "train-loss": result.report.loss,
-        **flatten(result.received),
+        "scores": pack(result.received),
     }
     return RecordDict({"arrays": to_arrays(result.parameters), "metrics": to_metrics(metrics)})
 
@@ -62,9 +62,12 @@ def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
         seed=settings.seed,
     )
     keep_model(organisation, _number(content, "run"), result.parameters, result.evaluation)
-    series = {key: [row[key] for row in result.history] for key in result.history[0]}
-    best = {"best-round": result.best_round, **flatten(result.evaluation)}
-    return RecordDict({"series": to_metrics(series), "best": to_metrics(best)})
+    metrics = {
+        "train-loss": result.train_losses,
+        "history": [value for row in result.history for value in row],
+        "scores": pack(result.evaluation),
+    }
+    return RecordDict({"metrics": to_metrics(metrics)})
 
 
 def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -73,7 +76,7 @@ def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
 
     parameters = from_arrays(_arrays(content))
     evaluation = score(organisation.model, organisation.tensors, parameters)
-    return RecordDict({"metrics": to_metrics(flatten(evaluation))})
+    return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
 
 
 def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -83,7 +86,7 @@ def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
     parameters = from_arrays(_arrays(content))
     evaluation = score(organisation.model, organisation.tensors, parameters)
     keep_model(organisation, _number(content, "run"), parameters, evaluation)
-    return RecordDict({"metrics": to_metrics(flatten(evaluation))})
+    return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
 
 
 def _arrays(content: RecordDict) -> ArrayRecord:

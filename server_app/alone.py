@@ -1,11 +1,11 @@
 """The method `local`: every organisation trains alone, and only counts and losses come back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from flwr.app import ConfigRecord, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, RecordDict
 
 from client_app.records import numbers
-from fedlap_app.methods.scores import total
+from fedlap_app.methods.scores import total, unpack
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid
 from server_app.observer import Observer
@@ -23,22 +23,19 @@ def run_local(
     """Ask every member once; each keeps its own best validation round."""
     content = RecordDict({"config": ConfigRecord({"run": grid.run.run_id})})
     replies = grid.ask(members, "train.alone", content, settings.step_timeout)
-    series = [reply.metric_records["series"] for reply in replies]
-    for number in range(settings.rounds):
-        totals = _totals(series, number)
-        folder.add_round({"round": number + 1, **totals})
-        observer.round_done(number + 1, settings.rounds, totals)
+    histories = [numbers(reply, "history") for reply in replies]
+    width = len(numbers(replies[0], "scores"))
+    for start in range(0, settings.rounds * width, width):
+        row = total([unpack(history[start : start + width]) for history in histories])
+        number = start // width + 1
+        folder.add_round({"round": number, **row})
+        observer.round_done(number, settings.rounds, row)
     return Outcome(
         best_round=None,
         rounds=settings.rounds,
         clients={
-            member.name: numbers(reply, "best")
+            member.name: unpack(numbers(reply, "scores"))
             for member, reply in zip(members, replies, strict=True)
         },
         parameters=None,
     )
-
-
-def _totals(series: Sequence[MetricRecord], number: int) -> Mapping[str, float]:
-    rows = [{key: values[number] for key, values in record.items()} for record in series]  # type: ignore[index]
-    return total(rows)

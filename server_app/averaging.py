@@ -11,8 +11,8 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 
-from client_app.records import from_arrays, numbers, to_arrays
-from fedlap_app.methods.scores import is_better, total
+from client_app.records import from_arrays, number, numbers, to_arrays
+from fedlap_app.methods.scores import is_better, total, unpack
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid
 from server_app.observer import Observer
@@ -35,7 +35,7 @@ class Progress:
 
     def scored(self, number: int, arrays: ArrayRecord, replies: Sequence[RecordDict]) -> None:
         """Take in how the global model of a round scored at the clients."""
-        totals = total([numbers(reply, "metrics") for reply in replies])
+        totals = total([unpack(numbers(reply, "scores")) for reply in replies])
         if is_better(totals, self.best):
             self.best_round, self.best, self.best_arrays = number, totals, arrays
         seconds = time.perf_counter() - self.started
@@ -133,7 +133,7 @@ def _leave_best(
         best_round=progress.best_round,
         rounds=settings.rounds,
         clients={
-            member.name: numbers(reply, "metrics")
+            member.name: unpack(numbers(reply, "scores"))
             for member, reply in zip(members, replies, strict=True)
         },
         parameters=from_arrays(progress.best_arrays),
@@ -142,7 +142,6 @@ def _leave_best(
 
 def _mean_loss(replies: list[RecordDict], weight_key: str) -> MetricRecord:
     """Training loss over the training nodes of all clients."""
-    rows = [numbers(reply, "metrics") for reply in replies]
-    weight = sum(row[weight_key] for row in rows)
-    loss = sum(row[weight_key] * row["train-loss"] for row in rows if row[weight_key])
-    return MetricRecord({"train-loss": loss / weight})
+    rows = [(number(reply, weight_key), number(reply, "train-loss")) for reply in replies]
+    weight = sum(nodes for nodes, _ in rows)
+    return MetricRecord({"train-loss": sum(nodes * loss for nodes, loss in rows if nodes) / weight})

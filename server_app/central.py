@@ -11,7 +11,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.device import pick_device
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.methods.alone import train_alone
-from fedlap_app.methods.scores import flatten, total
+from fedlap_app.methods.scores import pack, total, unpack
 from fedlap_app.settings import Settings
 from server_app.observer import Observer
 from server_app.outcome import Outcome
@@ -36,15 +36,16 @@ def run_central(settings: Settings, run_id: int, observer: Observer) -> dict[str
         rounds=settings.rounds,
         seed=settings.seed,
     )
-    for number, row in enumerate(result.history, start=1):
-        totals = total([row])
-        folder.add_round({"round": number, "train_loss": row["train-loss"], **totals})
+    rows = zip(result.train_losses, result.history, strict=True)
+    for number, (loss, scores) in enumerate(rows, start=1):
+        totals = total([unpack(scores)])
+        folder.add_round({"round": number, "train_loss": loss, **totals})
         observer.round_done(number, settings.rounds, totals)
     clock.lap("train")
     outcome = Outcome(
         best_round=result.best_round,
         rounds=settings.rounds,
-        clients={whole.name: flatten(result.evaluation)},
+        clients={whole.name: unpack(pack(result.evaluation))},
         parameters=result.parameters,
     )
     schema = schema_digest(whole)

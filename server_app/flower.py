@@ -91,14 +91,14 @@ class LocalFlower:
             time.sleep(1.0)
         raise RunError(f"the run did not end within {timeout / _MINUTE:.0f} minutes")
 
-    def log(self) -> list[str]:
-        """Lines of the SuperLink's log, which holds the ServerApp's."""
-        path = self.home / "local-superlink" / "superlink.log"
-        return path.read_text(errors="replace").splitlines() if path.exists() else []
+    @property
+    def log_file(self) -> Path:
+        """The SuperLink's log."""
+        return self.home / "local-superlink" / "superlink.log"
 
     def stop(self) -> None:
         """End the SuperLink of this home folder and what it started."""
-        for pid in _processes_with(str(self.home / "local-superlink" / "superlink.log")):
+        for pid in _processes_with(str(self.log_file)):
             _end(pid)
 
     def _flwr(self, *arguments: str) -> dict[str, Any]:

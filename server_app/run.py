@@ -6,7 +6,7 @@ from typing import Any
 from flwr.common.logger import log
 from flwr.serverapp import Grid
 
-from fedlap_app.errors import ConfigError
+from fedlap_app.errors import ConfigError, FedLapError
 from fedlap_app.settings import Settings
 from server_app.alone import run_local
 from server_app.averaging import run_fedavg
@@ -26,24 +26,34 @@ def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
             f"method = '{settings.method}' needs all data in one place: it runs under "
             f"`fedlap train` only; here choose one of {', '.join(_METHODS)}"
         )
-    clock = Clock()
-    known = MemberGrid(grid)
     folder = RunFolder.create(settings, grid.run.run_id)
     folder.write_json("config.json", settings.to_config())
     log(INFO, "Run folder: %s", folder.path)
-    members = gather(known, settings)
+    try:
+        summary = _phases(MemberGrid(grid), settings, folder, observer)
+    except FedLapError as error:
+        folder.write_json("error.json", {"error": str(error)})
+        raise
+    log(INFO, "Test accuracy: %.2f %%", 100 * summary["accuracy"]["test"])
+    log(INFO, "Run folder: %s", folder.path)
+    return summary
+
+
+def _phases(
+    grid: MemberGrid, settings: Settings, folder: RunFolder, observer: Observer
+) -> dict[str, Any]:
+    """Gather the organisations, train and write the summary."""
+    clock = Clock()
+    members = gather(grid, settings)
     clock.lap("gather")
-    outcome = _METHODS[settings.method](known, members, settings, folder, observer)
+    outcome = _METHODS[settings.method](grid, members, settings, folder, observer)
     clock.lap("train")
-    summary = write_summary(
+    return write_summary(
         folder,
         settings,
         outcome,
         run_id=grid.run.run_id,
         schema=members[0].schema,
         clock=clock,
-        traffic=known.traffic,
+        traffic=grid.traffic,
     )
-    log(INFO, "Test accuracy: %.2f %%", 100 * summary["accuracy"]["test"])
-    log(INFO, "Run folder: %s", folder.path)
-    return summary

@@ -1,10 +1,9 @@
 """`fedlap run`: `flwr run .` with a SuperLink of its own, waited for, with a truthful exit code."""
 
 import json
-import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +11,10 @@ import fedlap_app
 from fedlap_app.cli.settings_options import collect, settings_options
 from fedlap_app.errors import ConfigError
 from fedlap_app.settings import parse_settings
+
+if TYPE_CHECKING:
+    from server_app.flower import LocalFlower
+    from server_app.run_folder import RunFolder
 
 _NODES = 5
 _HOUR = 3600.0
@@ -45,9 +48,9 @@ def run(
         status = flower.wait(run_id, timeout * _HOUR)
         root = Path(settings.run_dir) if settings.run_dir else None
         folder = RunFolder.find(run_id, root)
-        if status != "finished:completed" or folder is None:
-            click.echo(f"Error: {_reason(flower.log())} ({status})", err=True)
-            sys.exit(1)
+    if status != "finished:completed" or folder is None:
+        click.echo(f"Error: {_reason(folder, flower)} ({status})", err=True)
+        sys.exit(1)
     _show(folder.read_json("summary.json"), as_json)
 
 
@@ -66,12 +69,11 @@ def _project() -> Path:
     raise ConfigError("there is no Flower app here: run this in a checkout of the project")
 
 
-def _reason(lines: list[str]) -> str:
-    """The ServerApp's last error line."""
-    errors = [line for line in lines if "ERROR" in line]
-    if not errors:
-        return "the run failed; the log is in .flwr/local-superlink/superlink.log"
-    return re.sub(r"\x1b\[[0-9;]*m", "", errors[0]).split("ERROR", 1)[1].lstrip(" :-|")
+def _reason(folder: "RunFolder | None", flower: "LocalFlower") -> str:
+    """The sentence that the ServerApp left behind."""
+    if folder is not None and (folder.path / "error.json").exists():
+        return str(folder.read_json("error.json")["error"])
+    return f"the run failed; the log is {flower.log_file}"
 
 
 def _show(summary: dict[str, Any], as_json: bool) -> None:

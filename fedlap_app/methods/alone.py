@@ -12,7 +12,7 @@ from fedlap_app.learning.parameters import load_parameters, parameters_of
 from fedlap_app.learning.specs import ModelSpec, TrainSpec
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.learning.training import train_epochs
-from fedlap_app.methods.scores import flatten, is_better, total
+from fedlap_app.methods.scores import is_better, pack, total, unpack
 from fedlap_app.seeds import seed_of
 
 
@@ -23,7 +23,8 @@ class AloneResult:
     best_round: int
     parameters: dict[str, NDArray[Any]]
     evaluation: Evaluation
-    history: list[dict[str, int | float]]
+    history: list[list[float]]
+    train_losses: list[float]
 
 
 def train_alone(
@@ -43,14 +44,15 @@ def train_alone(
     with one_thread():
         model = build_model(model_spec, seed).to(tensors.device)
         best: dict[str, float] | None = None
-        history: list[dict[str, int | float]] = []
+        history: list[list[float]] = []
+        losses: list[float] = []
         for number in range(1, rounds + 1):
             report = train_epochs(model, tensors, train_spec, seed_of(seed, "train", name, number))
-            row = flatten(evaluate(model, tensors))
-            history.append({**row, "train-loss": report.loss})
-            totals = total([row])
+            losses.append(report.loss)
+            history.append(pack(evaluate(model, tensors)))
+            totals = total([unpack(history[-1])])
             if is_better(totals, best):
                 best, best_round = totals, number
                 parameters = {key: value.copy() for key, value in parameters_of(model).items()}
         load_parameters(model, parameters)
-        return AloneResult(best_round, parameters, evaluate(model, tensors), history)
+        return AloneResult(best_round, parameters, evaluate(model, tensors), history, losses)

@@ -8,22 +8,27 @@ if TYPE_CHECKING:  # the server adds scores without importing torch
     from fedlap_app.learning.evaluation import Evaluation
 
 SPLITS = ("train", "val", "test")
+_FIELDS = ("count", "correct", "loss-sum", "macro-f1")
 Scores = Mapping[str, float]
 
 
-def flatten(evaluation: "Evaluation") -> dict[str, int | float]:
+def pack(evaluation: "Evaluation") -> list[float]:
     """Counts and sums by which the scores of several clients can be added.
 
     Recall per class stays with the organisation: with the counts it would tell its labels.
     """
-    flat: dict[str, int | float] = {}
+    packed: list[float] = []
     for split in SPLITS:
         scores = getattr(evaluation, split)
-        flat[f"{split}-count"] = scores.count
-        flat[f"{split}-correct"] = scores.correct
-        flat[f"{split}-loss-sum"] = scores.loss_sum
-        flat[f"{split}-macro-f1"] = scores.macro_f1 if scores.count else 0.0
-    return flat
+        f1 = scores.macro_f1 if scores.count else 0.0
+        packed += [float(scores.count), float(scores.correct), scores.loss_sum, f1]
+    return packed
+
+
+def unpack(packed: Sequence[float]) -> dict[str, float]:
+    """The same numbers by name."""
+    names = [f"{split}-{field}" for split in SPLITS for field in _FIELDS]
+    return dict(zip(names, packed, strict=True))
 
 
 def total(clients: Sequence[Scores]) -> dict[str, float]:
