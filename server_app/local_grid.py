@@ -157,13 +157,17 @@ class ProcessGrid(LocalGrid):
     What must survive a restart of a client is tested on this grid.
     """
 
+    patience = 600.0  # seconds for one message
+
     def _deliver(self, message: Message, context: Context) -> Message:
         with tempfile.TemporaryDirectory(prefix="fedlap-message-") as folder:
             path = Path(folder)
             (path / "message").write_bytes(message_to_proto(message).SerializeToString())
             (path / "context").write_bytes(context_to_proto(context).SerializeToString())
             command = [sys.executable, "-m", "client_app.once", folder]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=self.patience
+            )
             if not (path / "reply").exists():
                 lines = done.stderr.strip().splitlines()
                 raise RuntimeError(lines[-1] if lines else f"exit code {done.returncode}")

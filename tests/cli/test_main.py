@@ -1,0 +1,43 @@
+import click
+import pytest
+from click.testing import CliRunner
+
+from fedlap_app.cli import _COMMANDS, main
+
+
+def every_command():
+    context = click.Context(main)
+    for name in _COMMANDS:
+        command = main.get_command(context, name)
+        if isinstance(command, click.Group):
+            for inner in command.commands:
+                yield [name, inner]
+        else:
+            yield [name]
+
+
+@pytest.mark.parametrize("words", list(every_command()), ids=" ".join)
+def test_help_shows_an_example_and_json_is_offered(words):
+    result = CliRunner().invoke(main, [*words, "--help"])
+    assert result.exit_code == 0
+    assert "Example: fedlap" in " ".join(result.output.split())
+    assert "--json" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["train", "--dataset", "coar"], "nearest valid choice is 'cora'"),
+        (["train", "--rounds", "many"], "must be a whole number"),
+        (["train", "--conf", "none.toml"], "no such preset"),
+        (["train", "--data", "/nowhere"], "/nowhere"),
+        (["predict", "/nowhere"], "no model in its store"),
+        (["run", "--dropout", "7"], "nearest valid value is 0.99"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(words, sentence):
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert sentence in result.output
+    assert "Traceback" not in result.output
+    assert len(result.output.strip().splitlines()) == 1

@@ -1,0 +1,53 @@
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fedlap_app.cli import main
+
+SMALL = ["--accounts", "240", "--clients", "3", "--rounds", "2", "--hidden", "8"]
+
+
+def train(*words):
+    result = CliRunner().invoke(main, ["train", *SMALL, *words, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "local", "central"])
+def test_one_json_object_over_the_seeds(method):
+    report = train("--method", method, "--seeds", "3", "--seed-start", "5")
+    assert report["seeds"] == [5, 6, 7]
+    tests = [
+        100 * json.loads((Path(folder) / "summary.json").read_text())["accuracy"]["test"]
+        for folder in report["run_folders"]
+    ]
+    assert report["accuracy_mean"] == pytest.approx(statistics.mean(tests))
+    assert report["accuracy_std"] == pytest.approx(statistics.stdev(tests))
+    assert report["rounds"] == 2
+    assert report["seconds"] > 0
+    assert (report["bytes_up_per_client"] == 0) == (method == "central")
+
+
+def test_options_override_the_preset(tmp_path):
+    preset = tmp_path / "preset.toml"
+    preset.write_text("rounds = 7\nlocal-epochs = 1\n")
+    assert train("--conf", str(preset))["rounds"] == 2
+
+
+def test_the_bytes_are_those_of_the_model_and_the_scores():
+    report = train("--rounds", "2")
+    folder = Path(report["run_folders"][0])
+    summary = json.loads((folder / "summary.json").read_text())
+    model = sum(len(line) for line in [(folder / "model.npz").read_bytes()])
+    # Two rounds carry the model up; the rest are numbers.
+    assert 1.0 * model < max(summary["bytes_up"].values()) < 3.0 * model
+
+
+def test_text_names_the_organisations_and_the_folder():
+    result = CliRunner().invoke(main, ["train", *SMALL])
+    assert result.exit_code == 0
+    assert "bank-00" in result.output
+    assert "run folder" in result.output
