@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fedlap_app.errors import DataError
-from fedlap_app.graphs import banks, digits
+from fedlap_app.graphs import banks, benchmarks, digits
 from fedlap_app.graphs.graph import Graph
 
 
@@ -55,6 +55,18 @@ def _make_digits(request: Request) -> Graph:
     return digits.make_digits(request.neighbours, directed=request.directed)
 
 
+def _make_benchmark(name: str) -> Callable[[Request], Graph]:
+    return lambda request: benchmarks.load_benchmark(name, directed=request.directed)
+
+
+_BENCHMARKS = (
+    ("cora", "citations among papers on machine learning", 2708, 5278, 1433, 7),
+    ("citeseer", "citations among papers on computer science", 3327, 4552, 3703, 6),
+    ("pubmed", "citations among papers on diabetes", 19717, 44324, 500, 3),
+    ("chameleon", "links among Wikipedia pages; neighbours differ", 2277, 31371, 2325, 5),
+    ("photo", "photo goods at Amazon that are bought together", 7650, 119081, 745, 8),
+    ("ogbn-arxiv", "citations among arXiv papers; structure only", 169343, 1157799, 0, 40),
+)
 _ALL = (
     Dataset(
         "banks",
@@ -71,6 +83,7 @@ _ALL = (
         _make_digits,
         depends_on=("neighbours",),
     ),
+    *(Dataset(*facts, _make_benchmark(facts[0])) for facts in _BENCHMARKS),
 )
 DATASETS = {entry.name: entry for entry in _ALL}
 
