@@ -5,7 +5,7 @@ from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 import fedlap_app
 from client_app.kept import keep_model
 from client_app.organisation import Organisation
-from client_app.records import from_arrays, to_arrays, to_metrics
+from client_app.records import Metrics, from_arrays, to_arrays, to_metrics
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.scores import pack
 
@@ -40,7 +40,7 @@ def train(organisation: Organisation, content: RecordDict) -> RecordDict:
         number=_number(content, "server-round"),
         seed=organisation.settings.seed,
     )
-    metrics = {
+    metrics: Metrics = {
         "num-examples": result.report.num_examples,
         "train-loss": result.report.loss,
         "scores": pack(result.received),
@@ -62,7 +62,7 @@ def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
         seed=settings.seed,
     )
     keep_model(organisation, _number(content, "run"), result.parameters, result.evaluation)
-    metrics = {
+    metrics: Metrics = {
         "train-loss": result.train_losses,
         "history": [value for row in result.history for value in row],
         "scores": pack(result.evaluation),
@@ -90,13 +90,15 @@ def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
 
 
 def _arrays(content: RecordDict) -> ArrayRecord:
-    if "arrays" not in content.array_records:
+    record = content.get("arrays")
+    if not isinstance(record, ArrayRecord):
         raise ProtocolError("the message carries no model: it was not made by this app's server")
-    return content.array_records["arrays"]
+    return record
 
 
 def _number(content: RecordDict, key: str) -> int:
-    value = content.config_records.get("config", ConfigRecord()).get(key)
+    record = content.get("config")
+    value = record.get(key) if isinstance(record, ConfigRecord) else None
     if not isinstance(value, int):
         raise ProtocolError(f"the message carries no {key}: it was not made by this app's server")
     return value

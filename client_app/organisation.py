@@ -1,6 +1,7 @@
 """The organisation that a client speaks for: its data, its store and its model."""
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,7 +67,7 @@ class Organisation:
         return build_model(self.model_spec, self.settings.seed).to(self.tensors.device)
 
 
-_organisations: "OrderedDict[tuple[str, ...], Organisation]" = OrderedDict()
+_organisations: "OrderedDict[Hashable, Organisation]" = OrderedDict()
 
 
 def organisation_of(context: Context) -> Organisation:
@@ -87,11 +88,11 @@ def organisation_of(context: Context) -> Organisation:
     return organisation
 
 
-def _identity(context: Context, settings: Settings) -> tuple[str, ...]:
+def _identity(context: Context, settings: Settings) -> Hashable:
     """What an organisation depends on, the state of its files included."""
     folder = _own_folder(context, settings)
     stamp = _stamp(folder) if folder else ""
-    return repr(sorted(context.node_config.items())), repr(settings), stamp, str(places.home())
+    return tuple(sorted(context.node_config.items())), settings, stamp, places.home()
 
 
 def _stamp(folder: Path) -> str:

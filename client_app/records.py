@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 
+Metrics = Mapping[str, int | float | list[float]]
 _last: tuple[ArrayRecord, dict[str, NDArray[Any]]] | None = None
 
 
@@ -30,14 +31,14 @@ def from_arrays(record: ArrayRecord) -> dict[str, NDArray[Any]]:
     return _last[1]
 
 
-def to_metrics(numbers: Mapping[str, int | float | list[float]]) -> MetricRecord:
+def to_metrics(numbers: Metrics) -> MetricRecord:
     """Numbers or lists of numbers as a record."""
     return MetricRecord(dict(numbers))
 
 
 def number(content: RecordDict, key: str) -> float:
     """A number of a reply's metrics."""
-    value = content.metric_records["metrics"].get(key)
+    value = _metrics(content).get(key)
     if not isinstance(value, int | float):
         raise ProtocolError(f"a reply carries no number {key}: the client runs another app")
     return value
@@ -45,7 +46,13 @@ def number(content: RecordDict, key: str) -> float:
 
 def numbers(content: RecordDict, key: str) -> list[float]:
     """A list of numbers of a reply's metrics."""
-    values = content.metric_records["metrics"].get(key)
+    values = _metrics(content).get(key)
     if not isinstance(values, list):
         raise ProtocolError(f"a reply carries no list {key}: the client runs another app")
     return [float(value) for value in values]
+
+
+def _metrics(content: RecordDict) -> MetricRecord:
+    # Not `content.metric_records`: Flower builds that anew each time it is asked for.
+    record = content.get("metrics")
+    return record if isinstance(record, MetricRecord) else MetricRecord()

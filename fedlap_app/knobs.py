@@ -87,7 +87,8 @@ def parse_text(cls: type[T], key: str, text: str) -> Value:
 
 def _checked(key: str, value: object, entry: "Field[Any]") -> Value:
     """Return `value` as the type of the knob, or raise a `ConfigError`."""
-    typed = _typed(key, value, type(entry.default))
+    kind: type[Value] = type(entry.default)  # type: ignore[assignment]
+    typed = _typed(key, value, kind)
     domain = domain_of(entry)
     if domain.choices and typed not in domain.choices:
         raise ConfigError(
@@ -107,7 +108,7 @@ def _typed(key: str, value: object, kind: type[Value]) -> Value:
             f"{key} = {value!r} has the wrong type: it must be {_TYPE_NAMES[kind]}, "
             f"for example {key} = {_example(kind)}"
         )
-    return value  # type: ignore[return-value]
+    return value
 
 
 def _example(kind: type[Value]) -> str:

@@ -6,12 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import cast
 
 from fedlap_app import knobs
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
-from fedlap_app.learning.specs import ModelSpec, TrainSpec
+from fedlap_app.learning.specs import Kind, ModelSpec, OptimizerName, TrainSpec
 
 METHODS = ("fedavg", "local", "central")
 _PARSED: dict[str, "Settings"] = {}
@@ -92,7 +93,7 @@ class Settings:
         """What an organisation does in one round."""
         return TrainSpec(
             epochs=self.local_epochs,
-            optimizer=self.optimizer,
+            optimizer=cast(OptimizerName, self.optimizer),
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
         )
@@ -100,7 +101,7 @@ class Settings:
     def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:
         """The feature model for a schema."""
         return ModelSpec(
-            kind=self.model,
+            kind=cast(Kind, self.model),
             num_features=num_features,
             num_classes=num_classes,
             hidden=parse_widths(self.hidden),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from flwr.app import Message, RecordDict
+from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
@@ -172,11 +172,12 @@ class MemberGrid(Grid):
 
 def payload_bytes(content: RecordDict) -> int:
     """Bytes of the arrays and values of a message, without Flower's envelope."""
-    arrays = sum(
-        len(array.data) for record in content.array_records.values() for array in record.values()
+    return sum(
+        sum(len(array.data) for array in record.values())
+        if isinstance(record, ArrayRecord)
+        else record.count_bytes()
+        for record in content.values()
     )
-    others = [*content.metric_records.values(), *content.config_records.values()]
-    return arrays + sum(record.count_bytes() for record in others)
 
 
 def _failure(reply: Message) -> str:
@@ -184,16 +185,17 @@ def _failure(reply: Message) -> str:
     if reply.has_error():
         reason = (reply.error.reason or "").strip().splitlines()
         return f"error {reply.error.code}, {reason[-1] if reason else 'no reason given'}"
-    if REFUSAL in reply.content.config_records:
-        return str(reply.content.config_records[REFUSAL]["reason"])
-    return ""
+    return _refusal(reply).get("reason", "")
 
 
 def _who(reply: Message) -> str:
     """The name by which a client refuses; it may fail before the server has learned it."""
-    if reply.has_error() or REFUSAL not in reply.content.config_records:
-        return ""
-    return str(reply.content.config_records[REFUSAL].get("who", ""))
+    return "" if reply.has_error() else _refusal(reply).get("who", "")
+
+
+def _refusal(reply: Message) -> dict[str, str]:
+    record = reply.content.get(REFUSAL)
+    return {key: str(value) for key, value in record.items()} if record else {}
 
 
 def _names(names: Sequence[str], most: int = 5) -> str:
