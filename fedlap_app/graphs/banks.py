@@ -31,12 +31,13 @@ FEATURES = (
 MIN_ACCOUNTS, MAX_ACCOUNTS = 200, 5_000_000
 
 _CLASS_SHARES = (0.5, 0.3, 0.2)
-_CIRCLE_SIZE, _MIN_CIRCLES, _MAX_CIRCLES = 50, 8, 30
-_TRANSFERS = 3  # started by each account
-_IN_CIRCLE = 0.88  # share of the transfers that stay in the circle
+_CIRCLE_SIZE, _MIN_CIRCLES, _MAX_CIRCLES = 50, 6, 40
+_TRANSFERS = 4  # started by each account
+_IN_CIRCLE = 0.75  # share of the transfers that stay in the circle
+_IN_KIND = 0.15  # share that goes to any circle of the same kind
 _IN_BANK = 0.25  # share of the transfers that stay in the bank
-_MISFITS = 0.06  # share of the accounts that are not what their circle is
-_SHIFT = 0.38  # distance of the classes in each feature, in standard deviations
+_MISFITS = 0.08  # share of the accounts that are not what their circle is
+_SHIFT = 0.35  # distance of the classes in each feature, in standard deviations
 
 
 def make_banks(accounts: int, banks: int, seed: int, *, directed: bool = False) -> Graph:
@@ -53,8 +54,9 @@ def make_banks(accounts: int, banks: int, seed: int, *, directed: bool = False) 
     rng = np.random.default_rng([seed, 0xBA])
     bank = rng.permutation(np.repeat(np.arange(banks), _bank_sizes(accounts, banks)))
     circle = rng.permutation(np.arange(accounts) % _num_circles(accounts))
-    labels = _draw_labels(circle, rng)
-    index = _draw_transfers(bank, circle, rng)
+    kinds = _draw_kinds(_num_circles(accounts), rng)
+    labels = _draw_labels(kinds[circle], rng)
+    index = _draw_transfers(bank, circle, kinds, rng)
     return Graph(
         ids=_ibans(bank, rng),
         features=_draw_features(labels, rng),
@@ -96,22 +98,26 @@ def _bank_sizes(accounts: int, banks: int) -> Ints:
     return sizes
 
 
-def _draw_labels(circle: Ints, rng: np.random.Generator) -> Ints:
-    """The kind of the account's circle, but for a few misfits."""
-    circles = int(circle.max()) + 1
+def _draw_kinds(circles: int, rng: np.random.Generator) -> Ints:
+    """The class that rules in each circle, in fixed shares."""
     middles = (np.arange(circles) + 0.5) / circles
-    kinds = rng.permutation(np.searchsorted(np.cumsum(_CLASS_SHARES), middles))
-    misfit = rng.random(circle.size) < _MISFITS
-    other = rng.choice(len(CLASSES), size=circle.size, p=_CLASS_SHARES)
-    return np.where(misfit, other, kinds[circle]).astype(np.int64)
+    return rng.permutation(np.searchsorted(np.cumsum(_CLASS_SHARES), middles))
 
 
-def _draw_transfers(bank: Ints, circle: Ints, rng: np.random.Generator) -> Ints:
-    """Each account pays a few others, mostly of its circle and mostly at other banks."""
+def _draw_labels(kind: Ints, rng: np.random.Generator) -> Ints:
+    """The kind of the account's circle, but for a few misfits."""
+    misfit = rng.random(kind.size) < _MISFITS
+    other = rng.choice(len(CLASSES), size=kind.size, p=_CLASS_SHARES)
+    return np.where(misfit, other, kind).astype(np.int64)
+
+
+def _draw_transfers(bank: Ints, circle: Ints, kinds: Ints, rng: np.random.Generator) -> Ints:
+    """Each account pays a few others, mostly of its circle, and mostly at other banks."""
     source = np.repeat(np.arange(bank.size), _TRANSFERS)
-    inside = rng.random(source.size) < _IN_CIRCLE
+    reach = np.searchsorted(np.cumsum([_IN_CIRCLE, _IN_KIND]), rng.random(source.size))
     target = np.empty_like(source)
-    for chosen, group in ((inside, circle), (~inside, np.zeros_like(circle))):
+    for level, group in enumerate((circle, kinds[circle], np.zeros_like(circle))):
+        chosen = reach == level
         target[chosen] = _draw_partners(source[chosen], bank, group, rng)
     return np.stack([source, target])
 

@@ -1,105 +1,103 @@
-"""The usual benchmark graphs, through torch_geometric's own classes or from a file.
+"""Public benchmark graphs: read once with torch_geometric, then from a cache of our own.
 
-Raw files come from the folder that ``FEDLAP_DATA`` names, which is never written to: they are
-linked into the cache, where torch_geometric puts its processed files. What it gives is kept in our
-own binary form, so that later processes load a graph without importing torch.
+Raw files come from the folder that ``FEDLAP_DATA`` names, laid out as torch_geometric expects
+them, or from the internet. Labels are those of torch_geometric: it puts the 15 nodes of CiteSeer
+without a known label into the first class, as every published result does. ogbn-arxiv is here
+for its structure: its file holds no features, so that its nodes have none (d = 0).
 """
 
 import contextlib
 import io
 import os
-import socket
+import shutil
+import tempfile
+import urllib.request
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fedlap_app import places
 from fedlap_app.errors import DataError
+from fedlap_app.graphs.arrays import Features, Ints
 from fedlap_app.graphs.cache import locked
 from fedlap_app.graphs.graph import Graph
 
-_SPARSE_BELOW = 0.25  # density under which the features are kept in CSR form
-_PROBE_SECONDS = 5.0
+FORMAT = 1  # of the cached graphs
+_TIMEOUT = 15.0  # seconds without an answer after which a download is given up
+_SPARSE_BELOW = 0.25  # share of non-zero features
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a benchmark lies below ``FEDLAP_DATA`` and who reads it."""
+class Benchmark:
+    """Where a benchmark's raw files are and who reads them.
 
-    raw: str
-    open: Callable[[Path], Any]
+    Attributes
+    ----------
+    name : what users type.
+    folder : folder of the raw files, relative to the data folder.
+    reader : class of torch_geometric.datasets, or empty for a plain array file.
+    options : arguments of the reader after the root folder.
+    files : names of the raw files.
+    urls : attribute of the reader with the address, and the path below it, for each file.
+    """
 
-
-def _planetoid(name: str) -> Source:
-    def read(root: Path) -> Any:  # noqa: ANN401 - torch_geometric has no types
-        from torch_geometric.datasets import Planetoid
-
-        return Planetoid(str(root), name)
-
-    return Source(f"{name}/raw", read)
-
-
-def _chameleon(root: Path) -> Any:  # noqa: ANN401 - torch_geometric has no types
-    from torch_geometric.datasets import WikipediaNetwork
-
-    return WikipediaNetwork(str(root), "chameleon", geom_gcn_preprocess=True)
-
-
-def _photo(root: Path) -> Any:  # noqa: ANN401 - torch_geometric has no types
-    from torch_geometric.datasets import Amazon
-
-    return Amazon(str(root), "Photo")
+    name: str
+    folder: str
+    reader: str
+    options: tuple[Any, ...]
+    files: tuple[str, ...]
+    urls: Callable[[Any, str], str] = lambda reader, file: f"{reader.url.rstrip('/')}/{file}"
 
 
-SOURCES = {
-    "cora": _planetoid("Cora"),
-    "citeseer": _planetoid("CiteSeer"),
-    "pubmed": _planetoid("PubMed"),
-    "chameleon": Source("chameleon/geom_gcn/raw", _chameleon),
-    "photo": Source("Photo/raw", _photo),
-}
-ARXIV = "ogbn-arxiv/arxiv_graph.npz"
+def _planetoid(name: str) -> Benchmark:
+    ends = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    files = tuple(f"ind.{name.lower()}.{end}" for end in ends)
+    return Benchmark(name.lower(), f"{name}/raw", "Planetoid", (name,), files)
 
 
-def data_folder() -> Path | None:
-    """Folder that ``FEDLAP_DATA`` names, if there is one."""
-    folder = os.environ.get("FEDLAP_DATA")
-    return Path(folder) if folder and Path(folder).is_dir() else None
+def _chameleon_url(reader: Any, file: str) -> str:  # noqa: ANN401
+    part = "splits" if file.endswith(".npz") else "new_data/chameleon"
+    return f"{reader.processed_url}/{part}/{file}"
 
 
-def is_here(name: str) -> bool:
-    """Whether a benchmark can be loaded without a download."""
-    folder = data_folder()
-    wanted = SOURCES[name].raw if name in SOURCES else ARXIV
-    return _kept(name).exists() or (folder is not None and (folder / wanted).exists())
+_ALL = (
+    _planetoid("Cora"),
+    _planetoid("CiteSeer"),
+    _planetoid("PubMed"),
+    Benchmark(
+        "chameleon",
+        "chameleon/geom_gcn/raw",
+        "WikipediaNetwork",
+        ("chameleon", True),
+        (
+            "out1_node_feature_label.txt",
+            "out1_graph_edges.txt",
+            *(f"chameleon_split_0.6_0.2_{number}.npz" for number in range(10)),
+        ),
+        _chameleon_url,
+    ),
+    Benchmark("photo", "Photo/raw", "Amazon", ("Photo",), ("amazon_electronics_photo.npz",)),
+    Benchmark("ogbn-arxiv", "ogbn-arxiv", "", (), ("arxiv_graph.npz",)),
+)
+BENCHMARKS = {entry.name: entry for entry in _ALL}
 
 
-def load_benchmark(name: str, *, directed: bool) -> Graph:
-    """A benchmark graph, without self loops and duplicates, symmetric unless ``directed``."""
-    kept = _kept(name)
-    with locked(kept.parent / f".{name}.lock"):
-        if not kept.exists():
-            _fetch(name).save(kept)
-    try:
-        graph = Graph.load(kept)
-    except DataError:
-        kept.unlink(missing_ok=True)
-        return load_benchmark(name, directed=directed)
-    return graph if directed else _undirected(graph)
+def load_benchmark(name: str, *, directed: bool = False) -> Graph:
+    """Benchmark graph with weights of 1.
 
-
-def _kept(name: str) -> Path:
-    return places.cache_dir() / "graphs" / f"{name}.graph"
-
-
-def _undirected(graph: Graph) -> Graph:
+    Parameters
+    ----------
+    name : key of `BENCHMARKS`.
+    directed : keep direction, which only Chameleon has; elsewhere every edge is there both ways.
+    """
+    graph = _cached(BENCHMARKS[name])
+    if directed:
+        return graph
     return Graph(
         ids=graph.ids,
         features=graph.features,
@@ -111,95 +109,122 @@ def _undirected(graph: Graph) -> Graph:
     )
 
 
-def _fetch(name: str) -> Graph:
-    """Read a benchmark with its direction, as its source has it."""
-    if name not in SOURCES:
-        return _arxiv()
-    root = places.cache_dir() / "torch_geometric"
-    source = SOURCES[name]
-    linked = _link_raw(source, root)
-    quiet = io.StringIO()
+def is_here(name: str) -> bool:
+    """Whether a benchmark can be loaded without a download."""
+    entry = BENCHMARKS[name]
+    return _cache_file(entry).is_file() or all(_local(entry, file) for file in entry.files)
+
+
+def _cache_file(entry: Benchmark) -> Path:
+    return places.cache_dir() / "datasets" / f"{entry.name}-{FORMAT}.graph"
+
+
+def _local(entry: Benchmark, file: str) -> Path | None:
+    folder = os.environ.get("FEDLAP_DATA")
+    path = Path(folder or ".").expanduser().absolute() / entry.folder / file
+    return path if folder and path.is_file() else None
+
+
+def _cached(entry: Benchmark) -> Graph:
+    path = _cache_file(entry)
+    with contextlib.suppress(DataError):  # not there yet, or damaged
+        return Graph.load(path)
+    with locked(path.with_suffix(".lock")):
+        with contextlib.suppress(DataError):
+            return Graph.load(path)
+        graph = _read_arxiv(entry) if not entry.reader else _read_with_torch(entry)
+        graph.save(path)
+        return graph
+
+
+def _read_with_torch(entry: Benchmark) -> Graph:
     try:
-        if not linked:
-            _require_network(name)
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stderr(quiet),
-            contextlib.redirect_stdout(quiet),
-        ):
-            warnings.simplefilter("ignore")
-            data = source.open(root)[0]
-    except DataError:
-        raise
-    except Exception as error:  # the classes raise whatever their many readers raise
-        what = "its raw files cannot be read" if linked else "it cannot be downloaded"
+        with _silence():
+            from torch_geometric import datasets
+    except ImportError as error:
         raise DataError(
-            f"The data set {name} is not usable, {what} ({type(error).__name__}): set FEDLAP_DATA "
-            f"to a folder with complete files in {source.raw}."
-        ) from None
-    return _graph(name, data.x.numpy(), data.y.numpy(), data.edge_index.numpy())
-
-
-def _link_raw(source: Source, root: Path) -> bool:
-    """Link the raw files into the cache; False when there are none."""
-    folder = data_folder()
-    if folder is None or not (folder / source.raw).is_dir():
-        return False
-    target = root / source.raw
-    target.mkdir(parents=True, exist_ok=True)
-    for file in (folder / source.raw).iterdir():
-        link = target / file.name
-        if not link.exists():
-            link.unlink(missing_ok=True)
-            link.symlink_to(file.absolute())
-    return True
-
-
-def _require_network(name: str) -> None:
-    """Find out quickly that there is no network, where a download would try for minutes."""
-    if os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY"):
-        return
-    host = urlparse("https://github.com").hostname
-    try:
-        socket.create_connection((host, 443), timeout=_PROBE_SECONDS).close()
-    except OSError:
-        raise DataError(
-            f"The data set {name} is not here and there is no network to download it: set "
-            f"FEDLAP_DATA to a folder that has its files in {SOURCES[name].raw}, or take the data "
-            "set banks or digits, which need no files."
-        ) from None
-
-
-def _arxiv() -> Graph:
-    """The citation graph of ogbn-arxiv: structure and labels, no feature columns."""
-    folder = data_folder()
-    if folder is None or not (folder / ARXIV).is_file():
-        raise DataError(
-            f"The data set ogbn-arxiv is not here: set FEDLAP_DATA to a folder that has {ARXIV}."
+            f"Reading {entry.name!r} needs torch_geometric: install it with "
+            "`pip install torch-geometric`."
+        ) from error
+    reader = getattr(datasets, entry.reader)
+    # The reader writes beside the raw files, so it works on links in a folder that is thrown away.
+    with tempfile.TemporaryDirectory(prefix=".raw-", dir=_cache_file(entry).parent) as root:
+        raw = Path(root) / entry.folder
+        raw.mkdir(parents=True)
+        for file in entry.files:
+            _provide(entry, file, entry.urls(reader, file), raw / file)
+        try:
+            with _silence():
+                data = reader(root, *entry.options)[0]
+        except Exception as error:  # pickles and text of any content: whatever it raises
+            raise DataError(
+                f"The raw files of {entry.name!r} cannot be read "
+                f"({type(error).__name__}): fetch them again."
+            ) from error
+        return _graph(
+            entry.name, data.x.numpy(), data.y.numpy(), data.edge_index.numpy().astype(np.int64)
         )
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _provide(entry: Benchmark, file: str, url: str, target: Path) -> None:
+    local = _local(entry, file)
+    if local:
+        try:
+            target.symlink_to(local)
+        except OSError:  # Windows without the right to make links
+            shutil.copyfile(local, target)
+        return
     try:
-        with np.load(folder / ARXIV, allow_pickle=False) as file:
-            index, labels = file["edge_index"], file["y"].reshape(-1)
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer, target.open("wb") as out:
+            shutil.copyfileobj(answer, out)
+    except OSError as error:
+        raise _missing(entry, f"and {url} does not answer") from error
+
+
+def _missing(entry: Benchmark, also: str) -> DataError:
+    folder = os.environ.get("FEDLAP_DATA")
+    where = f"in FEDLAP_DATA ({folder})" if folder else "on this machine (FEDLAP_DATA is not set)"
+    return DataError(
+        f"The data set {entry.name!r} is not {where} {also}: put its raw files into "
+        f"{entry.folder} of a folder and set FEDLAP_DATA to that folder, or use the data set "
+        "banks or digits, which need no files."
+    )
+
+
+def _read_arxiv(entry: Benchmark) -> Graph:
+    path = _local(entry, entry.files[0])
+    if path is None:
+        raise _missing(entry, "and is not downloaded by FedLap")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            pairs, labels = file["edge_index"].astype(np.int64), file["y"].astype(np.int64)
     except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{folder / ARXIV} cannot be read ({error}): fetch it again.") from None
-    features = np.zeros((labels.size, 0), dtype=np.float32)
-    return _graph("arxiv", features, labels, index)
+        raise DataError(f"{path} cannot be read as arrays edge_index and y: fetch it again.") from (
+            error
+        )
+    both = np.concatenate([pairs, pairs[::-1]], axis=1)
+    return _graph(entry.name, np.empty((labels.size, 0), dtype=np.float32), labels, both)
 
 
-def _graph(name: str, features: NDArray[Any], labels: NDArray[Any], index: NDArray[Any]) -> Graph:
-    """A graph with made-up names; CiteSeer's 15 nodes without a label keep the class they get."""
-    count, columns = features.shape
-    dense = np.ascontiguousarray(features, dtype=np.float32)
-    few = bool(columns) and np.count_nonzero(dense) < _SPARSE_BELOW * dense.size
-    digits = len(str(count - 1))
-    numbers = np.char.zfill(np.arange(count).astype(np.str_), digits)
+def _graph(name: str, features: Features, labels: Ints, index: Ints) -> Graph:
+    width = len(str(labels.size - 1))
+    numbers = np.char.zfill(np.arange(labels.size).astype(np.str_), width)
+    if features.size and np.count_nonzero(features) < _SPARSE_BELOW * features.size:
+        features = sp.csr_array(features)
     return Graph(
         ids=np.char.add(f"{name}-", numbers),
-        features=sp.csr_array(dense) if few else dense,
+        features=features,
         labels=labels.astype(np.int64),
-        edge_index=index.astype(np.int64),
+        edge_index=index,
         edge_weight=np.ones(index.shape[1]),
         classes=tuple(f"class-{number}" for number in range(int(labels.max()) + 1)),
-        feature_names=tuple(f"f{number}" for number in range(columns)),
+        feature_names=tuple(f"f{number}" for number in range(features.shape[1])),
         directed=True,
     )

@@ -95,3 +95,11 @@ def find_dataset(name: str) -> Dataset:
     near = difflib.get_close_matches(str(name).lower(), DATASETS, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise DataError(f"Unknown data set {name!r}: {hint}The choices are {', '.join(DATASETS)}.")
+
+
+def availability(name: str) -> str:
+    """Whether a data set is ``here``, would need a ``download`` or files that users bring."""
+    entry = find_dataset(name)
+    if entry.name not in benchmarks.BENCHMARKS or benchmarks.is_here(entry.name):
+        return "here"
+    return "download" if benchmarks.BENCHMARKS[entry.name].reader else "files needed"

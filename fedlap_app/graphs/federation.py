@@ -20,7 +20,7 @@ from fedlap_app.graphs.partitions import divide, resolve_partition
 from fedlap_app.graphs.splits import check_ratios, draw_masks
 from fedlap_app.graphs.subgraph import Subgraph
 
-FORMAT = 1  # part of the cache key: raise it when the same spec gives other data
+FORMAT = 2  # part of the cache key: raise it when the same spec gives other data
 T = TypeVar("T")
 
 
