@@ -56,20 +56,18 @@ class Certificate:
             ) from None
 
 
-def quality(
-    problem: SmallProblem, solution: SmallSolution, *, noise: float = 0.0
-) -> tuple[float, float]:
+def quality(problem: SmallProblem, solution: SmallSolution) -> tuple[float, float]:
     """2-norm of I - U'U and largest residual, from the sums of the last round.
 
     No further round is needed: with U = Q Y both follow from Q'Q, Q'Z and Z'Z. The residual's
     square is a difference of these sums, so residuals below about 1e-8 of the operator's norm
-    (or below the root of ``noise``) are reported as such. ``noise`` is the absolute error of one
-    sum; the sums cannot show their own error, so its expected effect is added.
+    (or below the root of the noise) are reported as such. Sums cannot show their own error, so its
+    expected effect is added.
     """
     Y = solution.Y
     theta = solution.eigenvalues / problem.unit
     defect = Y.T @ problem.gram @ Y - np.eye(Y.shape[1])
-    error = 2.0 * noise * math.sqrt(len(Y))
+    error = 2.0 * problem.noise * math.sqrt(len(Y)) * float(np.linalg.norm(Y, 2)) ** 2
     squares = (
         np.einsum("ij,ij->j", Y, problem.squares @ Y)
         - 2.0 * theta * np.einsum("ij,ij->j", Y, problem.ritz @ Y)

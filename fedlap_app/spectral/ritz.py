@@ -1,14 +1,14 @@
 """The small eigenproblem at the end of every solver: summed, solved by one client, shared.
 
-Two machines may rotate near-degenerate eigenvectors differently, so one client calls
-:func:`solve_small` and gives its result to the others; each one then has its rows of the basis
-from ``Solver.finish``.
+It is the Rayleigh-Ritz problem of the operator on the span of Q, with the summed Q'Q, so that the
+kept vectors are orthonormal even where Q is not quite. Two machines may rotate near-degenerate
+eigenvectors differently, so one client calls :func:`solve_small` and gives its result to the
+others; each one then has its rows of the basis from ``Solver.finish``.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, RunError
@@ -32,15 +32,15 @@ class SmallProblem:
         Z'Z.
     unit
         What the operator was divided by.
-    corrected
-        Whether the eigenproblem uses ``gram``; the paper's algorithm takes the identity.
+    noise
+        Absolute error of one summed value.
     """
 
     gram: Array
     ritz: Array
     squares: Array
     unit: float
-    corrected: bool = True
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +68,9 @@ def solve_small(problem: SmallProblem, rank: int, keep: str = "smallest") -> Sma
         raise ConfigError(f"keep is '{keep}'; choose one of {', '.join(KEEP)}.")
     if rank < 1:
         raise ConfigError(f"rank is {rank}; give a whole number of at least 1.")
-    metric = problem.gram if problem.corrected else np.eye(len(problem.gram))
-    try:
-        values, Y = scipy.linalg.eigh(problem.ritz, metric)
-    except np.linalg.LinAlgError:
-        raise RunError(
-            "The exchanged vectors are linearly dependent (their Gram matrix is not positive "
-            "definite), independent ones were expected: use fewer vectors or the block-lanczos "
-            "solver."
-        ) from None
+    whiten = _whitening(problem)
+    values, Y = np.linalg.eigh(whiten.T @ problem.ritz @ whiten)
+    Y = whiten @ Y
     order = {
         "smallest": np.arange(len(values)),
         "largest": np.arange(len(values))[::-1],
@@ -85,6 +79,22 @@ def solve_small(problem: SmallProblem, rank: int, keep: str = "smallest") -> Sma
     Y = Y[:, order]
     signs = np.sign(Y[np.abs(Y).argmax(axis=0), np.arange(Y.shape[1])])
     return SmallSolution(np.ascontiguousarray(Y * signs), values[order] * problem.unit)
+
+
+def _whitening(problem: SmallProblem) -> Array:
+    """Coefficients X of an orthonormal basis Q X; directions that Q hardly has are left out.
+
+    Q'Q is close to I after ``block-lanczos`` and ``dcgs2``; the paper's Gram-Schmidt may lose
+    whole directions.
+    """
+    shares, vectors = np.linalg.eigh(problem.gram)
+    kept = shares > max(1e-10, 1e7 * problem.noise)
+    if not kept.any():
+        raise RunError(
+            "No exchanged vector is larger than the noise of the sums; vectors of norm one were "
+            "expected: start a new job."
+        )
+    return np.asarray(vectors[:, kept] / np.sqrt(shares[kept]))
 
 
 def pack_upper(A: Array) -> Array:

@@ -96,3 +96,19 @@ def cut(A, nodes):
 def federate():
     """Cut a matrix into clients: ``federate(A, owner, clients, noise=0)``."""
     return Federation
+
+
+def random_graph(rng, n, density, *, weighted=False, directed=False):
+    A = (rng.random((n, n)) < density).astype(float)
+    if weighted:
+        A *= rng.uniform(0.1, 10.0, (n, n))
+    if not directed:
+        A = np.triu(A, 1) + np.triu(A, 1).T
+    np.fill_diagonal(A, 0.0)
+    return sp.csr_array(A)
+
+
+@pytest.fixture(scope="session")
+def graph():
+    """Random adjacency matrix: ``graph(rng, n, density, weighted=False, directed=False)``."""
+    return random_graph

@@ -1,9 +1,12 @@
 """The paper's Algorithm 2, "Decentralized Arnoldi": modified Gram-Schmidt, one sum at a time.
 
 Iteration l takes l + 2 round trips (the product, l inner products, the norm), and the norm of the
-start vector takes one: 5,251 for 100 vectors. One more at the end sums Q'Q for the certificate;
-the eigenproblem is that of the symmetric part of the Hessenberg matrix H, as if Q'Q were I. From
-L Q = [Q q] H the certificate follows without Z.
+start vector takes one: 5,251 for 100 vectors. One more at the end sums Q'Q.
+
+The paper takes the eigenvectors of the Hessenberg matrix H = Q'LQ, as if Q'Q were I. Modified
+Gram-Schmidt loses orthogonality as soon as an eigenvector with eigenvalue zero has converged, so
+the measured Q'Q enters here: with it and L Q = [Q q] H, Q'LQ is known without Z. Where Q is
+orthonormal, this is the symmetric part of H.
 """
 
 import math
@@ -33,6 +36,7 @@ class Arnoldi(Solver):
     """
 
     name = "arnoldi"
+    keeps_images = False
     fields: ClassVar[tuple[str, ...]] = ("r", "H", "step")
 
     def __init__(
@@ -94,15 +98,16 @@ class Arnoldi(Solver):
             self.columns, self.mode = m + 1, "expand"
 
     def problem(self) -> SmallProblem:
-        """The eigenproblem of the symmetric part of H, with Q'Q for the certificate."""
+        """The small eigenproblem, from H and the summed Q'Q."""
         self._require_done()
         m = self.columns
         gram = unpack_upper(self.final, m + 1)
         H = self.H[: m + 1, :m]
+        ritz = gram[:m] @ H
         return SmallProblem(
             gram=gram[:m, :m],
-            ritz=(H[:m] + H[:m].T) / 2,
+            ritz=(ritz + ritz.T) / 2,
             squares=H.T @ gram @ H,
             unit=self.operator.unit,
-            corrected=False,
+            noise=self.settings.noise,
         )

@@ -91,12 +91,13 @@ class Basis:
     @classmethod
     def allocate(cls, rows: int, vectors: int) -> "Basis":
         """Storage in memory."""
-        shape = (rows, vectors)
-        return cls(np.zeros(shape, order="F"), np.zeros(shape, order="F"))
+        return cls(*(np.zeros((rows, vectors), order="F") for _ in range(2)))
 
 
 class Solver(ABC):
     """One client's half of an iteration (see the module's docstring).
+
+    ``keeps_images`` says whether the solver uses Z; where not, it may have no columns.
 
     Parameters
     ----------
@@ -111,6 +112,7 @@ class Solver(ABC):
     """
 
     name: ClassVar[str]
+    keeps_images: ClassVar[bool] = True
     fields: ClassVar[tuple[str, ...]]
 
     def __init__(
@@ -218,7 +220,7 @@ class Solver(ABC):
         self._require_done()
         m = self.columns
         gram, ritz, squares = (unpack_upper(part, m) for part in np.split(self.final, 3))
-        return SmallProblem(gram, ritz, squares, self.operator.unit)
+        return SmallProblem(gram, ritz, squares, self.operator.unit, self.settings.noise)
 
     def _require_done(self) -> None:
         if not self.done:
