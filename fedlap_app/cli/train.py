@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +26,7 @@ class Bar:
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Move on by a round."""
         if self._bar is None:
-            stream = click.get_text_stream("stderr")
-            self._bar = click.progressbar(length=rounds, label=self._label, file=stream)
+            self._bar = click.progressbar(range(rounds), label=self._label, file=sys.stderr)
         self._bar.update(1)
         if number == rounds:
             self._bar.render_finish()
