@@ -1,0 +1,110 @@
+"""The last answer of a member in one job: its reply, and the state to go on from."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.offline.job_files import Arrays, JobFiles, pack_arrays, unpack_arrays
+from fedlap_app.methods.offline.messages import CARDS, Data, Request, pack, unpack
+
+_FILE = "answered"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Small facts about the last answer.
+
+    Attributes
+    ----------
+    hello
+        The hello that the job began with.
+    step, request
+        Number and hash of the request.
+    expects
+        Kind of the next request; empty: the job is over.
+    spec, data, members
+        What the job belongs to: settings, subgraph, members.
+    transcript, sent, columns, numbers
+        State of the iteration, see `Iteration`.
+    """
+
+    hello: str
+    step: int
+    request: str
+    expects: str
+    spec: str
+    data: str
+    members: str
+    transcript: str = ""
+    sent: tuple[int, ...] = ()
+    columns: int = 0
+    numbers: int = 0
+
+    def after(self, request: Request, expects: str) -> "Answered":
+        """The same after one more request."""
+        return replace(self, step=request.step, request=request.digest().hex(), expects=expects)
+
+    def write(self, files: JobFiles, reply: Data, arrays: Arrays) -> None:
+        """Write everything in one file, the reply last."""
+        table, contents = pack_arrays(arrays)
+        files.write(_FILE, json.dumps(asdict(self)).encode(), table, pack(*contents), reply)
+
+    @classmethod
+    def read(cls, files: JobFiles) -> "Answered | None":
+        """The last answer; None: the job has not begun here."""
+        if not files.has(_FILE):
+            return None
+        values = json.loads(bytes(files.read(_FILE, 4)[0]))
+        values["sent"] = tuple(values["sent"])
+        return cls(**values)
+
+
+def stored_reply(files: JobFiles) -> memoryview:
+    """The bytes that were sent last."""
+    return files.read(_FILE, 4)[3]
+
+
+def stored_arrays(files: JobFiles) -> dict[str, NDArray[np.generic]]:
+    """The arrays that were written last."""
+    parts = files.read(_FILE, 4)
+    return unpack_arrays(parts[1], unpack(parts[2]))
+
+
+def stamp(files: JobFiles) -> tuple[int, int, int]:
+    """Changes with every answer."""
+    return files.stamp(_FILE)
+
+
+def is_repeated(last: Answered | None, request: Request) -> bool:
+    """Whether the request was answered last; one that is not the next is refused."""
+    if last is None:
+        if request.kind != CARDS:
+            raise ProtocolError(
+                f"The job {request.job} is not known here; it was never begun or the store was "
+                "lost, start a new one."
+            )
+        return False
+    place = f"Step {request.step} of job {request.job}"
+    if request.step == last.step:
+        if request.digest().hex() == last.request:
+            return True
+        raise ProtocolError(
+            f"{place} was answered already and comes again with other content; it was altered."
+        )
+    if request.step < last.step:
+        raise ProtocolError(
+            f"{place} is stale: step {last.step} was answered already; start from the checkpoint."
+        )
+    if request.step > last.step + 1:
+        raise ProtocolError(
+            f"{place} came where step {last.step + 1} was expected; a message is out of order."
+        )
+    if request.kind != last.expects:
+        raise ProtocolError(
+            f"{place} asks for {request.kind!r} where {last.expects or 'nothing more'!r} was "
+            "expected; it was altered."
+        )
+    return False

@@ -1,0 +1,79 @@
+"""The server's checkpoint: next requests of an unfinished job, ciphertexts and counters only."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import FedLapError
+from fedlap_app.methods.offline.job_files import JobFiles
+from fedlap_app.methods.offline.messages import Request, pack_named, unpack_named
+from fedlap_app.secure.kdf import digest
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a new server needs to go on.
+
+    Attributes
+    ----------
+    requests
+        The next request to every member; they share kind, job, step and common part.
+    facts
+        Counters and public facts, as JSON holds them.
+    """
+
+    requests: Mapping[str, Request]
+    facts: Mapping[str, Any]
+
+
+class Checkpoints:
+    """Checkpoints of unfinished jobs in a folder, one for each set of settings and members.
+
+    Parameters
+    ----------
+    folder
+        Where they are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, spec: str, members: str, checkpoint: Checkpoint, *, durable: bool) -> None:
+        """Write a checkpoint atomically, in the place of the last one."""
+        first = next(iter(checkpoint.requests.values()))
+        facts = {
+            **checkpoint.facts,
+            "kind": first.kind,
+            "job": first.job,
+            "step": first.step,
+        }
+        own = pack_named({name: request.own for name, request in checkpoint.requests.items()})
+        files = JobFiles(self.folder, durable=durable)
+        files.write(_name(spec, members), json.dumps(facts).encode(), first.common, own)
+
+    def read(self, spec: str, members: str) -> Checkpoint | None:
+        """The checkpoint of these settings and members; a damaged one counts as none."""
+        files = JobFiles(self.folder, durable=False)
+        if not files.has(_name(spec, members)):
+            return None
+        try:
+            head, common, own = files.read(_name(spec, members), 3)
+            facts = json.loads(bytes(head))
+            place = facts["kind"], facts["job"], facts["step"]
+            requests = {
+                name: Request(*place, common=bytes(common), own=bytes(part))
+                for name, part in unpack_named(own).items()
+            }
+        except (FedLapError, ValueError, KeyError):
+            return None
+        return Checkpoint(requests, facts)
+
+    def drop(self, spec: str, members: str) -> None:
+        """Delete the checkpoint of a job that ended."""
+        JobFiles(self.folder, durable=False).drop(_name(spec, members))
+
+
+def _name(spec: str, members: str) -> str:
+    return digest("checkpoint", spec, members)[:16].hex()

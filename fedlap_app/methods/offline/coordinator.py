@@ -1,0 +1,257 @@
+"""The server's side of the offline phase: which request comes next; it holds no key.
+
+The caller sends `requests`, gives every reply to `take` as it arrives, and calls `advance` when
+all are there, until `done`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fedlap_app.errors import ProtocolError, RunError
+from fedlap_app.methods.offline.checkpoint import Checkpoint, Checkpoints
+from fedlap_app.methods.offline.handshake import pack_senders
+from fedlap_app.methods.offline.messages import (
+    CARDS,
+    COMPARE,
+    CONTRIBUTION,
+    DONE,
+    HELLO,
+    MISMATCH,
+    PAIRS,
+    REUSE,
+    SHARE,
+    SOLUTION,
+    SUMS,
+    WAITING,
+    Data,
+    HelloReply,
+    Request,
+    pack,
+    pack_named,
+    text,
+    unpack,
+    unpack_named,
+)
+from fedlap_app.methods.offline.mismatch import describe
+from fedlap_app.methods.offline.sums import StepSums
+from fedlap_app.secure.card import Roster, read_card
+
+HANDSHAKE = (HELLO, REUSE, CARDS, PAIRS, COMPARE)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the run asks of the phase.
+
+    Attributes
+    ----------
+    hello
+        An id that is new for every run.
+    hide_topology
+        Whether everyone sends to everyone.
+    resume
+        Go on with the job of the checkpoint, if all have it.
+    refresh
+        Compute a new basis even if all hold one.
+    """
+
+    hello: str
+    hide_topology: bool = True
+    resume: bool = True
+    refresh: bool = False
+
+
+class Coordinator:
+    """The server in one offline phase.
+
+    Parameters
+    ----------
+    names
+        The members.
+    choices
+        What the run asks for.
+    checkpoints
+        Where unfinished jobs are kept.
+    """
+
+    def __init__(self, names: Sequence[str], choices: Choices, checkpoints: Checkpoints) -> None:
+        if len(names) < 2:
+            raise RunError(
+                f"{len(names)} organisation takes part; the offline phase needs two or more"
+            )
+        self.names = tuple(sorted(names))
+        self.choices = choices
+        self.done = self.reused = self.resumed = self.simulated = False
+        self.senders: dict[str, tuple[str, ...]] | None = None
+        self._checkpoints = checkpoints
+        self._roster: Roster | None = None
+        self._replies: dict[str, list[memoryview]] = {}
+        self._sums: StepSums | None = None
+        common = pack(choices.hello.encode(), bytes([choices.refresh]))
+        self._ask(Request(HELLO, "", 0, common))
+
+    def _ask(self, request: Request, own: Mapping[str, Data] | None = None) -> None:
+        """Set the next requests; `own` is what each member gets for itself."""
+        own = own or {}
+        self.requests = {n: replace(request, own=own.get(n, b"")) for n in self.names}
+        self._replies = {}
+        self._sums = None
+        if request.kind in (PAIRS, SUMS):
+            members = self.roster.members_hash
+            self._sums = StepSums(request.job, members, request.step, self.senders_of)
+
+    @property
+    def request(self) -> Request:
+        """The current request, without what is for one member."""
+        return next(iter(self.requests.values()))
+
+    @property
+    def roster(self) -> Roster:
+        """Cards of the members, after the hello."""
+        if self._roster is None:
+            raise ProtocolError("The members have not shown their cards yet.")
+        return self._roster
+
+    def senders_of(self, recipient: str) -> tuple[str, ...]:
+        """Who contributes to the sums of a recipient."""
+        if not recipient:
+            return self.names
+        if recipient not in self.names:
+            raise ProtocolError(f"A contribution is for {recipient!r}, who is no member.")
+        if self.senders is not None:
+            return self.senders[recipient]
+        return tuple(name for name in self.names if name != recipient)
+
+    def take(self, name: str, reply: Data) -> None:
+        """Take the reply of one member; contributions are added at once and not kept."""
+        if name not in self.names or name in self._replies:
+            raise ProtocolError(f"A second or foreign reply came from {name!r}; it is refused.")
+        parts = unpack(reply)
+        if self._sums is not None and parts and bytes(parts[0]) == CONTRIBUTION:
+            self._sums.add(name, parts[1:])
+            parts = parts[:1]
+        self._replies[name] = [memoryview(bytes(part)) for part in parts]
+
+    def advance(self, price: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """Decide what comes next; every member has replied.
+
+        Parameters
+        ----------
+        price
+            For each member what the phase has cost so far, for its certificate.
+        """
+        missing = [name for name in self.names if name not in self._replies]
+        if missing:
+            raise ProtocolError(f"No reply from {', '.join(missing)}; wait for all.")
+        kind = self.request.kind
+        if kind == HELLO:
+            self._after_hello()
+        elif kind == CARDS:
+            self._after_cards()
+        elif kind in (PAIRS, SUMS):
+            self._after_sums(price or {})
+        elif kind == COMPARE:
+            raise RunError(describe(self._replies))
+        else:
+            self._tags({DONE})
+            self.done, self.reused = True, kind == REUSE
+            self._checkpoints.drop(self.roster.settings, self.roster.members_hash)
+
+    def _after_hello(self) -> None:
+        """Reuse a basis that all hold, go on with a job that all have, or start a new one."""
+        replies = {n: HelloReply.unpack(pack(*parts)) for n, parts in self._replies.items()}
+        cards = {name: reply.card for name, reply in replies.items()}
+        for name, card in cards.items():
+            if read_card(card).name != name:
+                raise ProtocolError(f"{name!r} shows the card of {read_card(card).name!r}.")
+        self._roster = Roster(tuple(read_card(cards[name]) for name in self.names))
+        self.simulated = all(reply.simulated for reply in replies.values())
+        members = self.roster.members_hash
+        settings = {read_card(card).settings for card in cards.values()}
+        if len(settings) > 1:
+            raise RunError("the organisations see different settings: start the run again")
+        common = pack(self.choices.hello.encode(), *cards.values())
+        finished = _shared([reply.finished for reply in replies.values()], members)
+        if finished and not self.choices.refresh:
+            self._ask(Request(REUSE, finished[0], 0, common))
+        elif not self._resume(_shared([reply.open for reply in replies.values()], members)):
+            self._ask(Request(CARDS, self.roster.job, 0, common))
+
+    def _resume(self, jobs: Sequence[str]) -> bool:
+        """Adopt the checkpoint, if all members have its job."""
+        if self.choices.refresh or not self.choices.resume:
+            return False
+        found = self._checkpoints.read(self.roster.settings, self.roster.members_hash)
+        if found is None or found.facts["job"] not in jobs or set(found.requests) != {*self.names}:
+            return False
+        senders = found.facts["senders"]
+        self.senders = senders and {name: tuple(some) for name, some in senders.items()}
+        own = {name: request.own for name, request in found.requests.items()}
+        self._ask(next(iter(found.requests.values())), own)
+        self.facts, self.resumed = found.facts, True
+        return True
+
+    def checkpoint(self, facts: Mapping[str, Any]) -> None:
+        """Write the next requests to the checkpoint, with counters of the caller."""
+        if self.done or self.request.kind in (HELLO, REUSE, CARDS, COMPARE):
+            return
+        known = {**facts, "senders": self.senders}
+        self._checkpoints.write(
+            self.roster.settings,
+            self.roster.members_hash,
+            Checkpoint(self.requests, known),
+            durable=not self.simulated,
+        )
+
+    def _after_cards(self) -> None:
+        """Hand every member what the others sealed for it."""
+        boxes: dict[str, dict[str, Data]] = {name: {} for name in self.names}
+        partners = {}
+        for sender, (shown, sealed) in self._replies.items():
+            partners[sender] = tuple(text(name) for name in unpack(shown))
+            for recipient, data in unpack_named(sealed).items():
+                boxes[recipient][sender] = data
+        self.senders = None if self.choices.hide_topology else partners
+        request = Request(PAIRS, self.request.job, 1, pack_senders(self.senders))
+        self._ask(request, {name: pack_named(box) for name, box in boxes.items()})
+
+    def _after_sums(self, price: Mapping[str, Mapping[str, Any]]) -> None:
+        """Hand out sums, hashes of edges that differ, or the solution of the leader."""
+        tags = self._tags({CONTRIBUTION, MISMATCH, SOLUTION, WAITING})
+        job, step = self.request.job, self.request.step + 1
+        if MISMATCH in tags:
+            self._ask(Request(COMPARE, job, step), self._mismatches())
+        elif tags == {CONTRIBUTION} and self._sums is not None:
+            sums, common = self._sums, self._sums.small()
+            own = {name: sums.block(name) for name in self.names}
+            self._ask(Request(SUMS, job, step, common), own)
+        else:
+            solved = [p[1] for p in self._replies.values() if bytes(p[0]) == SOLUTION]
+            if CONTRIBUTION in tags or len(solved) != 1:
+                raise ProtocolError("The members are not in the same step; start a new job.")
+            own = {name: json.dumps(price.get(name, {})).encode() for name in self.names}
+            self._ask(Request(SHARE, job, step, bytes(solved[0])), own)
+
+    def _mismatches(self) -> dict[str, Data]:
+        """Hashes of edges, for those who disagree."""
+        boxes: dict[str, dict[str, Data]] = {name: {} for name in self.names}
+        for sender, parts in self._replies.items():
+            if bytes(parts[0]) == MISMATCH:
+                for recipient, data in unpack_named(parts[1]).items():
+                    boxes[recipient][sender] = data
+        return {name: pack_named(box) for name, box in boxes.items()}
+
+    def _tags(self, allowed: set[bytes]) -> set[bytes]:
+        """What the replies say that they are."""
+        tags = {bytes(parts[0]) if parts else b"" for parts in self._replies.values()}
+        if not tags <= allowed:
+            raise ProtocolError("A reply is not what was asked for; start a new job.")
+        return tags
+
+
+def _shared(lists: Sequence[Sequence[tuple[str, str]]], members: str) -> list[str]:
+    """Jobs that all list with these members."""
+    sets = [{job for job, hashed in some if hashed == members} for some in lists]
+    return sorted(set.intersection(*sets))

@@ -1,0 +1,189 @@
+"""A member's part of the handshake: keys, edges and layouts, agreed with every other member."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fedlap_app.errors import ProtocolError, RunError
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.offline.agreement import Agreement, Senders, Target
+from fedlap_app.methods.offline.borders import NO_BORDER, Border, borders_of, boundary_of
+from fedlap_app.methods.offline.messages import Data, pack, unpack
+from fedlap_app.methods.offline.spec import OfflineSpec
+from fedlap_app.secure.card import Roster
+from fedlap_app.secure.edgecheck import EdgeComparison, EdgeHashes
+from fedlap_app.secure.header import Place
+from fedlap_app.secure.kdf import derive
+from fedlap_app.secure.keyring import KeyRing, group_contribution
+from fedlap_app.secure.layout import Layout, make_layout, read_shared
+
+PAIR = Place("handshake", 0)
+EDGES = Place("handshake", 1)
+_OVERHEAD = 512
+_SLOT_BYTES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Handshake:
+    """One member in the handshake of one job; everything follows from the job's secret.
+
+    `digests` keeps what took long to compute, for the next message.
+    """
+
+    subgraph: Subgraph
+    spec: OfflineSpec
+    job_secret: bytes
+    roster: Roster
+    keys: KeyRing
+    refreshed: int
+    digests: dict[str, bytes] = field(default_factory=dict)
+
+    @cached_property
+    def _borders(self) -> dict[str, Border]:
+        return borders_of(self.subgraph)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        """Slots of the own rows by a permutation that nobody else can know."""
+        key = int.from_bytes(derive(self.job_secret, "layout", length=16), "little")
+        boundary = boundary_of(self.subgraph) if self.spec.layout == "boundary" else None
+        rows = self.subgraph.num_nodes if boundary is None else int(boundary.sum())
+        return make_layout(
+            self.subgraph.num_nodes,
+            np.random.Generator(np.random.Philox(key=key)),
+            boundary=boundary,
+            columns=self.spec.width,
+            multiple=self.spec.multiple(rows),
+        )
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """All other members."""
+        return tuple(name for name in self.keys.members if name != self.keys.me)
+
+    def absent(self) -> list[str]:
+        """Partners that take no part in the job."""
+        return sorted(set(self._borders) - set(self.keys.members))
+
+    def require_partners(self) -> None:
+        """Refuse to go on without an organisation that holds an end of an own edge."""
+        count = len(self.absent())
+        if count:
+            raise RunError(
+                f"{count} of the organisations that it shares edges with take no part in the run; "
+                "a file in its store names them: start again with all, or drop those edges"
+            )
+
+    def partners(self) -> tuple[str, ...]:
+        """Members with whom there are edges; told to all only when the topology is shown."""
+        return tuple(sorted(self._borders))
+
+    def pair_messages(self) -> dict[str, Data]:
+        """A sealed message for every peer, all of one length."""
+        own = group_contribution(self.job_secret, self.keys.job)
+        # The number of slots is public, and no pair shares more nodes than there are slots.
+        size = _OVERHEAD + _SLOT_BYTES * self._layout.frame.slots
+        sealed: dict[str, Data] = {}
+        for peer in self.peers:
+            border = self._borders.get(peer, NO_BORDER)
+            content = pack(own, self._digest(peer), self._layout.share(border.own))
+            sealed[peer] = self.keys.outbox(peer).seal(content, PAIR, pad_to=size)
+        return sealed
+
+    def _hashes(self, peer: str) -> EdgeHashes:
+        key = self.keys.pair_secret(peer, "edges")
+        return self._borders.get(peer, NO_BORDER).hashes(key, self.subgraph)
+
+    def _digest(self, peer: str) -> bytes:
+        """Digest of the edges shared with a peer; `digests` keeps it."""
+        if peer not in self.digests:
+            self.digests[peer] = self._hashes(peer).digest()
+        return self.digests[peer]
+
+    def _open(self, sealed: Mapping[str, Data]) -> dict[str, list[memoryview]]:
+        """Messages of all peers, opened."""
+        if set(sealed) != set(self.peers):
+            raise ProtocolError(
+                f"Messages from {len(sealed)} members came where {len(self.peers)} were expected; "
+                "start the handshake again."
+            )
+        return {
+            peer: unpack(self.keys.inbox(peer).open(bytes(data), PAIR), 3)
+            for peer, data in sealed.items()
+        }
+
+    def differing(self, sealed: Mapping[str, Data]) -> list[str]:
+        """Peers whose list of shared edges is not the own one."""
+        opened = self._open(sealed)
+        return [p for p in self.peers if bytes(opened[p][1]) != self._digest(p)]
+
+    def edge_hashes(self, peers: list[str]) -> dict[str, Data]:
+        """Hashes of all edges shared with some peers, sealed for them."""
+        return {
+            peer: self.keys.outbox(peer).seal(self._hashes(peer).hashes(), EDGES) for peer in peers
+        }
+
+    def compare(self, sealed: Mapping[str, Data]) -> dict[str, tuple[EdgeComparison, Border]]:
+        """Compare the own edges with the hashes of peers."""
+        return {
+            peer: (
+                self._hashes(peer).compare(self.keys.inbox(peer).open(bytes(data), EDGES)),
+                self._borders.get(peer, NO_BORDER),
+            )
+            for peer, data in sealed.items()
+        }
+
+    def agree(self, sealed: Mapping[str, Data], senders: Senders | None) -> Agreement:
+        """Make the group key and read the layouts; the edges were compared before."""
+        opened = self._open(sealed)
+        parts = {peer: bytes(message[0]) for peer, message in opened.items()}
+        parts[self.keys.me] = group_contribution(self.job_secret, self.keys.job)
+        self._check_senders(senders)
+        targets = {}
+        for peer in self.peers:
+            positions = self._borders.get(peer, NO_BORDER).foreign
+            frame, slots = read_shared(bytes(opened[peer][2]), positions.size)
+            targets[peer] = Target(frame, positions, slots)
+        return Agreement(
+            keys=self.keys.with_group_key(parts),
+            leader=self.roster.leader,
+            senders=senders,
+            layout=self._layout,
+            targets=targets,
+            refreshed=self.refreshed,
+        )
+
+    def _check_senders(self, senders: Senders | None) -> None:
+        """Refuse a list of senders that is not what this member knows."""
+        if self.spec.hide_topology != (senders is None):
+            raise ProtocolError(
+                "The server shows who sends to whom against the settings, or hides it; "
+                "start the run again."
+            )
+        if senders is None:
+            return
+        mine = {peer for peer, some in senders.items() if self.keys.me in some}
+        if mine != set(self.partners()) or set(senders.get(self.keys.me, ())) != mine:
+            raise ProtocolError(
+                f"The list of senders does not fit the edges of {self.keys.me!r}; start again."
+            )
+
+
+def pack_senders(senders: Senders | None) -> bytes:
+    """List of senders of each recipient; empty when it is hidden."""
+    if senders is None:
+        return b""
+    return json.dumps({name: list(some) for name, some in sorted(senders.items())}).encode()
+
+
+def unpack_senders(data: Data) -> Senders | None:
+    """Read what `pack_senders` wrote."""
+    if not len(data):
+        return None
+    try:
+        return {str(name): tuple(map(str, some)) for name, some in json.loads(bytes(data)).items()}
+    except (ValueError, AttributeError, TypeError):
+        raise ProtocolError("The list of senders cannot be read; start the run again.") from None

@@ -1,0 +1,201 @@
+"""A member's part of the iteration: open the sums, go one step further, seal what it owes."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.offline.agreement import Agreement
+from fedlap_app.methods.offline.handshake import pack_senders
+from fedlap_app.methods.offline.messages import Data
+from fedlap_app.methods.offline.spec import OfflineSpec
+from fedlap_app.secure.backend import SumBackend
+from fedlap_app.secure.header import Place
+from fedlap_app.secure.transcript import Transcript
+from fedlap_app.spectral import totals as totals_of
+from fedlap_app.spectral.operators import make_operator
+from fedlap_app.spectral.solvers import Basis, Solver, make_solver
+from fedlap_app.spectral.start import start_block
+
+Array = NDArray[np.float64]
+PHASE = "krylov"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Shape of the last contribution: what its sums must look like.
+
+    Attributes
+    ----------
+    step
+        Where its pads were used.
+    width
+        Columns of the block product; -1: there was none.
+    small
+        Numbers of the small sum.
+    vectors
+        Vectors exchanged before.
+    """
+
+    step: int
+    width: int
+    small: int
+    vectors: int
+
+
+@dataclass
+class Meter:
+    """Seconds spent with sealing and opening, and values sealed."""
+
+    secure: float = 0.0
+
+    @contextmanager
+    def sealing(self) -> Iterator[None]:
+        """Count the time inside."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.secure += time.perf_counter() - started
+
+
+@dataclass(eq=False)
+class Iteration:
+    """The iteration of one member between two steps.
+
+    Attributes
+    ----------
+    transcript
+        Hash of the small sums so far.
+    sent
+        The last contribution.
+    columns
+        Columns of all block products sent so far.
+    numbers
+        Numbers of all small sums sent so far.
+    totals
+        The summed totals of the graph (none before the first sums).
+    solver
+        The member's half of the solver (none before the first sums).
+    """
+
+    subgraph: Subgraph
+    spec: OfflineSpec
+    agreement: Agreement
+    backend: SumBackend
+    transcript: Transcript
+    sent: Sent
+    columns: int = 0
+    numbers: int = 0
+    totals: Array = field(default_factory=lambda: np.zeros(0))
+    solver: Solver | None = None
+    meter: Meter = field(default_factory=Meter)
+
+    @property
+    def me(self) -> str:
+        """Name of the member."""
+        return self.agreement.keys.me
+
+    @property
+    def done(self) -> bool:
+        """Whether only the small eigenproblem is left."""
+        return self.solver is not None and self.solver.done
+
+    def begin(self) -> list[Data]:
+        """Contribution to the totals of the graph."""
+        numbers = totals_of.contribution(*self._rows())
+        return self._seal(None, numbers, self.sent.step)
+
+    def open(self, common: Data, own: Data) -> tuple[Array | None, Array]:
+        """Open the sums of the last contribution: received block and small numbers."""
+        place, sent, backend = Place(PHASE, self.sent.step), self.sent, self.backend
+        context = self.transcript.digest
+        with self.meter.sealing():
+            header = backend.small_header(place, length=sent.small, vectors=sent.vectors)
+            small = backend.open(bytes(common), header, context=context).numbers
+            received = self._open_block(own, place, context)
+        self.transcript = self.transcript.extend(bytes(common))
+        return received, small
+
+    def _open_block(self, own: Data, place: Place, context: bytes) -> Array | None:
+        width = self.sent.width
+        expected = width >= 0 and bool(self.backend.senders(self.me))
+        if expected != bool(len(own)):
+            raise ProtocolError(
+                f"A block sum of {len(own)} bytes came for {place} where "
+                f"{'one' if expected else 'none'} was expected; it was dropped or misrouted."
+            )
+        if width < 0:
+            return None
+        layout = self.agreement.layout
+        if not expected:
+            return np.zeros((self.subgraph.num_nodes, width))
+        length = layout.frame.length(width)
+        header = self.backend.block_header(self.me, place, length=length, vectors=self.sent.vectors)
+        return layout.read(self.backend.open(bytes(own), header, context=context).numbers, width)
+
+    def prepare(self, sums: Array, secret: bytes, label: str, basis: Basis) -> None:
+        """Make the solver, as soon as the totals of the graph are known."""
+        totals = totals_of.Totals.from_sums(sums)
+        rows, incoming = self._rows()
+        operator = make_operator(
+            self.spec.operator,
+            rows,
+            totals,
+            incoming=incoming,
+            self_loops=self.spec.loops,
+            regulariser=self.spec.shift,
+        )
+        block = min(self.spec.block, self.spec.vectors)
+        start = start_block(secret, label, self.subgraph.num_nodes, block, totals.nodes)
+        settings = self.spec.solver_settings(len(self.agreement.keys.members))
+        self.totals = np.array(sums)
+        self.solver = make_solver(self.spec.solver, operator, settings, start, basis)
+
+    def contribute(self, step: int) -> list[Data]:
+        """Seal this member's part of the next sums."""
+        if self.solver is None:
+            raise ProtocolError("The totals of the graph are not known yet; start a new job.")
+        mine = self.solver.contribute()
+        return self._seal(mine.block, mine.small, step)
+
+    def _seal(self, block: Array | None, small: Array, step: int) -> list[Data]:
+        """One contribution for every other member, if there is a block, and one for all."""
+        place, context = Place(PHASE, step), self.transcript.digest
+        vectors = 0 if self.solver is None else self.solver.columns
+        sealed: list[Data] = []
+        with self.meter.sealing():
+            header = self.backend.small_header(place, length=small.size, vectors=vectors)
+            sealed.append(self.backend.seal(small, header, context=context))
+            for name, target in self.agreement.targets.items():
+                if block is None or self.me not in self.backend.senders(name):
+                    continue
+                vector = target.frame.place(block[target.positions], target.slots)
+                header = self.backend.block_header(name, place, length=vector.size, vectors=vectors)
+                sealed.append(self.backend.seal(vector, header, context=context))
+        width = -1 if block is None else int(block.shape[1])
+        self.sent = Sent(step, width, int(small.size), vectors)
+        self.columns += max(width, 0)
+        self.numbers += int(small.size)
+        return sealed
+
+    def _rows(self) -> tuple[Any, Any | None]:
+        """Rows of the adjacency matrix, and of its transpose where direction counts."""
+        out = self.subgraph.out_adjacency()
+        if not self.subgraph.directed:
+            return out, None
+        into = self.subgraph.in_adjacency()
+        if self.spec.operator == "directed":
+            return out, into
+        return out.maximum(into).tocsr(), None
+
+
+def first_transcript(agreement: Agreement) -> Transcript:
+    """Transcript before the first sum: members that were told different senders find out."""
+    return Transcript.start(agreement.keys.job).extend(pack_senders(agreement.senders))

@@ -1,0 +1,272 @@
+"""One job at one member: each step takes a request and gives the reply and the state after it."""
+
+import warnings
+from collections import OrderedDict
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.offline import answered as last_answer
+from fedlap_app.methods.offline.agreement import Agreement
+from fedlap_app.methods.offline.answered import Answered
+from fedlap_app.methods.offline.handshake import Handshake, unpack_senders
+from fedlap_app.methods.offline.iteration import Iteration, Sent, first_transcript
+from fedlap_app.methods.offline.job_files import JobFiles, pack_arrays, unpack_arrays
+from fedlap_app.methods.offline.messages import (
+    COMPARE,
+    CONTRIBUTION,
+    DONE,
+    MISMATCH,
+    PAIRS,
+    SHARE,
+    SUMS,
+    Data,
+    Request,
+    pack,
+    pack_named,
+    unpack,
+    unpack_named,
+)
+from fedlap_app.methods.offline.party import Party, Pending, log
+from fedlap_app.methods.offline.ritz_share import finish, lead
+from fedlap_app.secure.backend import InsecureWarning
+from fedlap_app.secure.card import Roster, read_card, verify_cards
+from fedlap_app.secure.choice import make_backend
+from fedlap_app.secure.keyring import KeyRing
+from fedlap_app.secure.transcript import Transcript
+from fedlap_app.spectral.solvers import Basis
+
+_LIVE = 64
+_live: "OrderedDict[Path, tuple[tuple[int, int, int], Iteration]]" = OrderedDict()
+
+
+def forget_live() -> None:
+    """Drop everything that is kept in memory between messages, as the end of a process does."""
+    _live.clear()
+
+
+class Job:
+    """One job at one member.
+
+    Parameters
+    ----------
+    party
+        The member.
+    job
+        Id of the job.
+    """
+
+    def __init__(self, party: Party, job: str) -> None:
+        self.party = party
+        self.id = job
+        self.files: JobFiles = party.job(job)
+        self.secure = 0.0
+
+    def answer(self, request: Request, pending: Pending | None) -> Data:
+        """Reply to a request: the stored bytes when it is repeated."""
+        last = Answered.read(self.files)
+        if last_answer.is_repeated(last, request):
+            return last_answer.stored_reply(self.files)
+        if last is None:
+            return self._cards(request, pending)
+        if last.data != self.party.data or last.spec != self.party.digest:
+            raise ProtocolError(
+                f"The data or the settings of {self.party.name!r} changed during job {self.id}; "
+                "start a new one."
+            )
+        steps = {PAIRS: self._pairs, COMPARE: self._compare, SUMS: self._sums, SHARE: self._share}
+        return steps[request.kind](request, last)
+
+    def _cards(self, request: Request, pending: Pending | None) -> Data:
+        """Verify the cards, agree on keys, and seal a message for every peer."""
+        hello, *cards = map(bytes, unpack(request.common))
+        if pending is None or pending.hello.encode() != hello:
+            raise ProtocolError(
+                "The cards belong to another hello than the last one; two runs may work with "
+                "one store, or the message is stale: start again."
+            )
+        secrets = self.party.secrets
+        roster = verify_cards(
+            cards, mine=pending.card, pins=secrets.pins, trust_on_first_use=secrets.trust
+        )
+        if roster.job != self.id:
+            raise ProtocolError(f"The cards are not those of job {self.id}; they were altered.")
+        for accepted in secrets.remember(roster):
+            log.warning("Trusted on first use: %s", accepted)
+        keys = KeyRing.agree(secrets.identity, self.party.name, pending.job_secret, roster)
+        handshake = Handshake(
+            self.party.subgraph, self.party.spec, pending.job_secret, roster, keys,
+            pending.refreshed,
+        )  # fmt: skip
+        if absent := handshake.absent():
+            self.party.note("missing-organisations.log", absent)
+        handshake.require_partners()
+        sealed = handshake.pair_messages()
+        shown = () if self.party.spec.hide_topology else handshake.partners()
+        self.files.write(
+            "begun",
+            pending.job_secret,
+            keys.dump(),
+            pack(*cards),
+            str(pending.refreshed).encode(),
+            pack_named(dict(handshake.digests)),
+        )
+        state = Answered(
+            hello=pending.hello,
+            step=0,
+            request="",
+            expects=PAIRS,
+            spec=self.party.digest,
+            data=self.party.data,
+            members=roster.members_hash,
+        )
+        reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
+        state.after(request, PAIRS).write(self.files, reply, {})
+        return reply
+
+    def _handshake(self) -> Handshake:
+        """The handshake as it was begun."""
+        secret, keys, cards, refreshed, digests = self.files.read("begun", 5)
+        known = sorted((read_card(bytes(c)) for c in unpack(cards)), key=lambda card: card.name)
+        return Handshake(
+            subgraph=self.party.subgraph,
+            spec=self.party.spec,
+            job_secret=bytes(secret),
+            roster=Roster(tuple(known)),
+            keys=KeyRing.load(bytes(keys)),
+            refreshed=int(bytes(refreshed)),
+            digests={name: bytes(value) for name, value in unpack_named(digests).items()},
+        )
+
+    def _pairs(self, request: Request, last: Answered) -> Data:
+        """Compare edges with all peers; agree, or say with whom they differ."""
+        handshake = self._handshake()
+        sealed: dict[str, Data] = dict(unpack_named(request.own))
+        differing = handshake.differing(sealed)
+        if differing:
+            reply = pack(MISMATCH, pack_named(handshake.edge_hashes(differing)))
+            last.after(request, COMPARE).write(self.files, reply, {})
+            return reply
+        agreement = handshake.agree(sealed, unpack_senders(request.common))
+        self.files.write("agreed", *agreement.pack())
+        transcript = first_transcript(agreement)
+        iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
+        reply = pack(CONTRIBUTION, *iteration.begin())
+        return self._keep(iteration, last.after(request, SUMS), reply)
+
+    def _compare(self, request: Request, last: Answered) -> Data:
+        """Count the edges that only one side has; the own ones go to a local log."""
+        sealed: dict[str, Data] = dict(unpack_named(request.own))
+        counts: list[bytes] = []
+        for peer, (found, border) in self._handshake().compare(sealed).items():
+            sources, targets = border.ends(self.party.subgraph)
+            path = self.party.note(
+                "edge-mismatch.log",
+                [f"only here, not at {peer}: {sources[i]} {targets[i]} {border.weights[i]:g}"
+                 for i in found.unmatched],
+            )  # fmt: skip
+            log.warning("%s: edges that %s lacks are in %s", self.party.name, peer, path)
+            counts += [peer.encode(), b"%d" % found.only_mine, b"%d" % found.only_theirs]
+        reply = pack(*counts)
+        last.after(request, "").write(self.files, reply, {})
+        self.files.drop("begun")
+        return reply
+
+    def _sums(self, request: Request, last: Answered) -> Data:
+        """Take in the sums and go on to the next contribution, or to the eigenproblem."""
+        iteration = self._take(last)
+        received, small = iteration.open(request.common, request.own)
+        if iteration.solver is None:
+            self._prepare(iteration, small)
+        else:
+            iteration.solver.absorb(received, small)
+        # The state goes through its stored form, so that a process that goes on and one that was
+        # started anew work on arrays of one memory layout, and BLAS rounds alike.
+        self._restore(iteration, *pack_arrays(self._arrays(iteration)))
+        if iteration.done:
+            return self._keep(iteration, last.after(request, SHARE), lead(iteration, request.step))
+        reply = pack(CONTRIBUTION, *iteration.contribute(request.step))
+        return self._keep(iteration, last.after(request, SUMS), reply)
+
+    def _share(self, request: Request, last: Answered) -> Data:
+        """Read the solution, keep the basis and forget the keys."""
+        iteration = self._take(last)
+        basis = finish(iteration, request, last, self.party)
+        self.party.bases.save(basis)
+        reply = pack(DONE)
+        last.after(request, "").write(self.files, reply, {})
+        self.secure = iteration.meter.secure
+        del iteration, basis
+        self.files.drop("begun", "agreed", "Q", "Z")
+        return reply
+
+    def _keep(self, iteration: Iteration, state: Answered, reply: Data) -> Data:
+        """Store state and reply, then keep the iteration in memory for the next message."""
+        if iteration.solver is not None:
+            self.files.sync_columns(iteration.solver.basis.Q)
+            self.files.sync_columns(iteration.solver.basis.Z)
+        state = replace(
+            state,
+            transcript=iteration.transcript.digest.hex(),
+            sent=astuple(iteration.sent),
+            columns=iteration.columns,
+            numbers=iteration.numbers,
+        )
+        state.write(self.files, reply, self._arrays(iteration))
+        self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
+        _live[self.files.path] = last_answer.stamp(self.files), iteration
+        while len(_live) > _LIVE:
+            _live.popitem(last=False)
+        return reply
+
+    def _take(self, last: Answered) -> Iteration:
+        """The iteration of the last answer, from memory if nobody else went on."""
+        kept = _live.pop(self.files.path, None)
+        if kept is not None and kept[0] == last_answer.stamp(self.files):
+            return kept[1]
+        agreement = Agreement.unpack(self.files.read("agreed", 3))
+        transcript = Transcript(bytes.fromhex(last.transcript))
+        iteration = self._iteration(agreement, transcript, Sent(*last.sent))
+        iteration.columns, iteration.numbers = last.columns, last.numbers
+        arrays = last_answer.stored_arrays(self.files)
+        if arrays:
+            totals = np.asarray(arrays.pop("totals"), dtype=np.float64)
+            self._prepare(iteration, totals)
+            if iteration.solver is not None:
+                iteration.solver.restore(arrays)
+        return iteration
+
+    @staticmethod
+    def _arrays(iteration: Iteration) -> dict[str, NDArray[np.generic]]:
+        """Arrays to store; none before the totals are known."""
+        if iteration.solver is None:
+            return {}
+        return {**iteration.solver.state(), "totals": iteration.totals}
+
+    @staticmethod
+    def _restore(iteration: Iteration, table: bytes, contents: list[Data]) -> None:
+        arrays = unpack_arrays(table, [memoryview(content) for content in contents])
+        del arrays["totals"]
+        if iteration.solver is not None:
+            iteration.solver.restore(arrays)
+
+    def _iteration(self, agreement: Agreement, transcript: Transcript, sent: Sent) -> Iteration:
+        with warnings.catch_warnings():
+            # The server says it once for the whole run.
+            warnings.simplefilter("ignore", InsecureWarning)
+            backend = make_backend(
+                self.party.spec.backend, agreement.keys, senders=agreement.senders
+            )
+        party = self.party
+        return Iteration(party.subgraph, party.spec, agreement, backend, transcript, sent)
+
+    def _prepare(self, iteration: Iteration, totals: NDArray[np.float64]) -> None:
+        """Make the solver on columns in mapped files."""
+        rows, vectors = self.party.subgraph.num_nodes, self.party.spec.vectors
+        basis = Basis(*(self.files.columns(name, rows, vectors) for name in ("Q", "Z")))
+        secrets = self.party.secrets
+        label = secrets.start_label(self.id, iteration.agreement.refreshed)
+        iteration.prepare(totals, secrets.organisation, label, basis)

@@ -1,0 +1,131 @@
+"""Files of one job: packed parts written atomically, and growing columns in mapped memory."""
+
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError, RunError
+from fedlap_app.methods.offline.messages import Data, pieces, unpack
+
+Arrays = Mapping[str, NDArray[np.generic]]
+
+
+class JobFiles:
+    """A folder whose files are whole or absent.
+
+    Parameters
+    ----------
+    path
+        The folder; made on the first write, with access for its owner only.
+    durable
+        Whether a write must survive a power failure. A process that dies loses nothing either
+        way; a simulation repeats itself and can do without.
+    """
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self.path = path
+        self.durable = durable
+
+    def has(self, name: str) -> bool:
+        """Whether the file is there."""
+        return (self.path / name).is_file()
+
+    def stamp(self, name: str) -> tuple[int, int, int]:
+        """Changes whenever the file does; zeros when it is absent."""
+        try:
+            found = (self.path / name).stat()
+        except FileNotFoundError:
+            return (0, 0, 0)
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def write(self, name: str, *parts: Data) -> None:
+        """Write a file of parts: beside its place, synced if durable, then renamed."""
+        part, target = self.path / f".{name}.part", self.path / name
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with os.fdopen(_private(part, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+                file.writelines(pieces(*parts))
+                if self.durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            part.replace(target)
+            if self.durable:
+                sync(self.path)
+        except OSError as error:
+            raise RunError(
+                f"{target} cannot be written ({error.strerror}): free some space or set store-dir"
+            ) from None
+
+    def read(self, name: str, count: int | None = None) -> list[memoryview]:
+        """Parts of a file; only those that are looked at are read from disk."""
+        try:
+            with (self.path / name).open("rb") as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"{self.path / name} cannot be read ({error}): was the store changed? "
+                "Start a new job"
+            ) from None
+        return unpack(memoryview(content), count)
+
+    def columns(self, name: str, rows: int, count: int) -> NDArray[np.float64]:
+        """A matrix, column after column, in mapped memory; zeros when it is new."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = _private(self.path / name, os.O_RDWR)
+        try:
+            if os.fstat(handle).st_size != 8 * rows * count:
+                os.ftruncate(handle, 8 * rows * count)
+            content = mmap.mmap(handle, 8 * rows * count)
+        finally:
+            os.close(handle)
+        return np.frombuffer(content, dtype=np.float64).reshape((rows, count), order="F")
+
+    def sync_columns(self, matrix: NDArray[np.float64]) -> None:
+        """Bring a mapped matrix to disk, if durable."""
+        content: Any = matrix
+        while content is not None and not isinstance(content, mmap.mmap):
+            content = content.obj if isinstance(content, memoryview) else content.base
+        if self.durable and content is not None:
+            content.flush()
+
+    def drop(self, *names: str) -> None:
+        """Delete files."""
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
+
+def pack_arrays(arrays: Arrays) -> tuple[bytes, list[Data]]:
+    """Names, types and shapes as JSON, and the content of each array."""
+    table = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
+    contents = [np.ascontiguousarray(array).tobytes() for array in arrays.values()]
+    return json.dumps(table).encode(), list(contents)
+
+
+def unpack_arrays(table: Data, contents: list[memoryview]) -> dict[str, NDArray[np.generic]]:
+    """Read what `pack_arrays` gave, as new arrays in C order."""
+    described = json.loads(bytes(table))
+    if len(described) != len(contents):
+        raise ProtocolError("The stored state of a job is damaged; start a new job.")
+    return {
+        name: np.frombuffer(content, dtype=np.dtype(kind)).reshape(shape).copy()
+        for (name, (kind, shape)), content in zip(described.items(), contents, strict=True)
+    }
+
+
+def _private(path: Path, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
+def sync(path: Path) -> None:
+    """Bring a file or the list of a folder to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

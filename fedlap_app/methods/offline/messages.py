@@ -1,0 +1,158 @@
+"""What travels in the offline phase: numbered requests, and lists of byte strings."""
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.secure.kdf import digest
+
+HELLO = "hello"
+REUSE = "reuse"
+CARDS = "cards"
+PAIRS = "pairs"
+COMPARE = "compare"
+SUMS = "sums"
+SHARE = "share"
+
+# The first part of a reply says what it is.
+CONTRIBUTION = b"contribution"
+MISMATCH = b"mismatch"
+SOLUTION = b"solution"
+WAITING = b"waiting"
+DONE = b"done"
+
+Data = bytes | memoryview
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the server asks one member.
+
+    Attributes
+    ----------
+    kind
+        One of the kinds above.
+    job, step
+        Place in the protocol; a hello belongs to no job.
+    common, own
+        What is the same for all members, and what is for this one.
+    """
+
+    kind: str
+    job: str
+    step: int
+    common: Data = b""
+    own: Data = b""
+
+    def digest(self) -> bytes:
+        """Hash by which a repeated request is told from an altered one."""
+        contents = (hashlib.sha256(part).digest() for part in (self.common, self.own))
+        return digest("request", self.kind, self.job, self.step, *contents)
+
+
+@dataclass(frozen=True)
+class HelloReply:
+    """A member's card, the jobs it has finished or open, and whether it is simulated.
+
+    Jobs are pairs of a job id and the hash of its members; only those of the same settings and
+    the same data are listed.
+    """
+
+    card: bytes
+    finished: tuple[tuple[str, str], ...]
+    open: tuple[tuple[str, str], ...]
+    simulated: bool
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        jobs = (pack(*(part.encode() for pair in pairs for part in pair)) for pairs in self._jobs)
+        return pack(self.card, *jobs, bytes([self.simulated]))
+
+    @property
+    def _jobs(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        return self.finished, self.open
+
+    @classmethod
+    def unpack(cls, data: Data) -> "HelloReply":
+        """Read what `pack` wrote."""
+        card, finished, opened, simulated = unpack(data, 4)
+        lists = []
+        for part in (finished, opened):
+            names = [text(each) for each in unpack(part)]
+            lists.append(tuple(zip(names[::2], names[1::2], strict=True)))
+        return cls(bytes(card), lists[0], lists[1], bytes(simulated) == b"\1")
+
+
+def pieces(*parts: Data) -> Iterator[Data]:
+    """Byte strings whose concatenation holds all parts: length, content, filling up to 8 bytes.
+
+    The filling keeps numbers inside a part aligned.
+    """
+    for part in parts:
+        yield _LENGTH.pack(len(part))
+        yield part
+        yield bytes(-len(part) % 8)
+
+
+def pack(*parts: Data) -> bytes:
+    """Join parts so that `unpack` gives them back."""
+    return b"".join(pieces(*parts))
+
+
+def unpack(data: Data, count: int | None = None) -> list[memoryview]:
+    """Parts of what `pack` joined, without a copy.
+
+    Parameters
+    ----------
+    data
+        The joined parts.
+    count
+        How many there must be (default: any number).
+    """
+    view = memoryview(data)
+    parts: list[memoryview] = []
+    at = 0
+    while at < len(view):
+        start = at + _LENGTH.size
+        size = _LENGTH.unpack_from(view, at)[0] if start <= len(view) else len(view)
+        if start + size > len(view):
+            raise ProtocolError(
+                f"A message of {len(view)} bytes ends inside a part; it was cut or altered."
+            )
+        parts.append(view[start : start + size])
+        at = start + size + -size % 8
+    if count is not None and len(parts) != count:
+        raise ProtocolError(
+            f"A message has {len(parts)} parts where {count} were expected; "
+            "let all parties run one release."
+        )
+    return parts
+
+
+def text(part: Data) -> str:
+    """A part as text."""
+    try:
+        return bytes(part).decode()
+    except UnicodeDecodeError:
+        raise ProtocolError(
+            f"A part of {len(part)} bytes is not a text; the message was altered."
+        ) from None
+
+
+def pack_named(named: dict[str, Data]) -> bytes:
+    """Join byte strings that have a name each."""
+    return pack(*(part for name, data in named.items() for part in (name.encode(), data)))
+
+
+def unpack_named(data: Data) -> dict[str, memoryview]:
+    """Read what `pack_named` wrote; a name that comes twice is refused."""
+    parts = unpack(data)
+    names = [text(part) for part in parts[::2]]
+    if len(parts) % 2 or len(set(names)) != len(names):
+        raise ProtocolError(
+            "A message names a part twice or not at all; it was altered, start again."
+        )
+    return dict(zip(names, parts[1::2], strict=True))

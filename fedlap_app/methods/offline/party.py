@@ -1,0 +1,140 @@
+"""One organisation as the offline phase sees it: its part of the graph, its secrets, its store."""
+
+import logging
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.offline.bases import Bases
+from fedlap_app.methods.offline.job_files import JobFiles
+from fedlap_app.methods.offline.secrets import Secrets
+from fedlap_app.methods.offline.spec import OfflineSpec
+from fedlap_app.secure.card import issue_card
+
+_PREFIX = "offline-"
+_JOBS_KEPT = 3
+_PENDING = "pending"
+_REFRESHED = "refreshed"
+
+log = logging.getLogger("fedlap")
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The card that was issued last, for a job that has not begun."""
+
+    hello: str
+    job_secret: bytes
+    card: bytes
+    refreshed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Party:
+    """What every step of the phase works with.
+
+    Attributes
+    ----------
+    subgraph
+        What the organisation holds.
+    spec
+        Settings of the phase.
+    secrets
+        Long-term secrets.
+    root
+        Folder of the organisation's store.
+    """
+
+    subgraph: Subgraph
+    spec: OfflineSpec
+    secrets: Secrets
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the organisation."""
+        return self.subgraph.name
+
+    @cached_property
+    def data(self) -> str:
+        """Fingerprint of the subgraph."""
+        return self.subgraph.fingerprint()
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the settings."""
+        return self.spec.digest(self.secrets.seed)
+
+    @cached_property
+    def bases(self) -> Bases:
+        """Finished bases of the store."""
+        return Bases(self.root / "basis", durable=self.durable)
+
+    @property
+    def durable(self) -> bool:
+        """Whether writes must survive a power failure."""
+        return not self.secrets.simulated
+
+    @cached_property
+    def common(self) -> JobFiles:
+        """Files that belong to no job."""
+        return JobFiles(self.root / "offline", durable=self.durable)
+
+    def job(self, job: str) -> JobFiles:
+        """Files of one job."""
+        if not job.isalnum():
+            raise ProtocolError(f"{job!r} is no job id; it was altered.")
+        return JobFiles(self.root / "jobs" / f"{_PREFIX}{job}", durable=self.durable)
+
+    def jobs(self) -> list[str]:
+        """Ids of the jobs that have files, the newest last."""
+        folders = sorted((self.root / "jobs").glob(f"{_PREFIX}*"), key=_age)
+        return [folder.name.removeprefix(_PREFIX) for folder in folders]
+
+    def forget(self, job: str) -> None:
+        """Delete the files of a job."""
+        shutil.rmtree(self.job(job).path, ignore_errors=True)
+
+    def make_room(self) -> None:
+        """Delete the oldest jobs but for a few."""
+        for job in self.jobs()[:-_JOBS_KEPT]:
+            self.forget(job)
+
+    def pending(self) -> Pending | None:
+        """The card issued last."""
+        if not self.common.has(_PENDING):
+            return None
+        hello, job_secret, card, refreshed = map(bytes, self.common.read(_PENDING, 4))
+        return Pending(hello.decode(), job_secret, card, int(refreshed))
+
+    def issue(self, hello: str, *, refresh: bool) -> Pending:
+        """The card for a hello; the same hello gets the same card."""
+        last = self.pending()
+        if last is not None and last.hello == hello:
+            return last
+        refreshed = self._refreshed() + int(refresh)
+        job_secret = self.secrets.job_secret(self.digest, self.data, refreshed)
+        card = issue_card(self.secrets.identity, self.name, job_secret, self.digest)
+        if refresh:
+            self.common.write(_REFRESHED, str(refreshed).encode())
+        self.common.write(_PENDING, hello.encode(), job_secret, card, str(refreshed).encode())
+        return Pending(hello, job_secret, card, refreshed)
+
+    def _refreshed(self) -> int:
+        return int(bytes(self.common.read(_REFRESHED, 1)[0])) if self.common.has(_REFRESHED) else 0
+
+    def note(self, file: str, lines: list[str]) -> Path:
+        """Write what only the organisation may read to a log in its store."""
+        self.common.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self.common.path / file
+        with path.open("a", encoding="utf-8") as handle:
+            handle.writelines(f"{line}\n" for line in lines)
+        path.chmod(0o600)
+        return path
+
+
+def _age(path: Path) -> float:
+    return path.stat().st_mtime

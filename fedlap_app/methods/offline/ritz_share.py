@@ -1,0 +1,87 @@
+"""The small eigenproblem: solved by the leader, shared under the group key, turned into a basis."""
+
+import json
+
+import numpy as np
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.offline.answered import Answered
+from fedlap_app.methods.offline.bases import BasisFacts, FinishedBasis
+from fedlap_app.methods.offline.iteration import Iteration
+from fedlap_app.methods.offline.messages import SOLUTION, WAITING, Data, Request, pack, unpack
+from fedlap_app.methods.offline.party import Party
+from fedlap_app.secure.header import Place
+from fedlap_app.spectral.certificate import Certificate, quality
+from fedlap_app.spectral.ritz import SmallSolution, solve_small
+from fedlap_app.spectral.solvers import Solver
+
+_PHASE = "ritz"
+
+
+def lead(iteration: Iteration, step: int) -> Data:
+    """Reply after the last sums: the leader's sealed solution, nothing from the others."""
+    keys = iteration.agreement.keys
+    if keys.me != iteration.agreement.leader:
+        return pack(WAITING)
+    solver = _solver(iteration)
+    solution = solve_small(solver.problem(), iteration.spec.kept, iteration.spec.keep)
+    content = pack(
+        iteration.transcript.digest,
+        np.ascontiguousarray(solution.Y, dtype="<f8").tobytes(),
+        np.ascontiguousarray(solution.eigenvalues, dtype="<f8").tobytes(),
+    )
+    return pack(SOLUTION, keys.broadcast(keys.me).seal(content, Place(_PHASE, step)))
+
+
+def finish(iteration: Iteration, request: Request, last: Answered, party: Party) -> FinishedBasis:
+    """The own rows of the basis, from the leader's solution and the price of the run."""
+    solver = _solver(iteration)
+    solution = _open(iteration, request)
+    orthogonality, residual = quality(solver.problem(), solution)
+    price = json.loads(bytes(request.own))
+    certificate = Certificate(
+        orthogonality=orthogonality,
+        residual_max=residual,
+        vectors=solver.columns,
+        rank=int(solution.eigenvalues.size),
+        round_trips=int(price["round_trips"]),
+        bytes_up=int(price["bytes_up"]),
+        bytes_down=int(price["bytes_down"]),
+        seconds=float(price["seconds"]),
+    )
+    facts = BasisFacts(
+        job=request.job,
+        members=last.members,
+        spec=last.spec,
+        data=last.data,
+        organisations=iteration.agreement.keys.members,
+        rows=int((iteration.agreement.layout.slot_of >= 0).sum()),
+        columns=iteration.columns,
+        numbers=iteration.numbers,
+    )
+    return FinishedBasis(solver.finish(solution.Y), solution.eigenvalues, certificate, facts)
+
+
+def _open(iteration: Iteration, request: Request) -> SmallSolution:
+    """The leader's solution, checked."""
+    channel = iteration.agreement.keys.broadcast(iteration.agreement.leader)
+    content = channel.open(bytes(request.common), Place(_PHASE, request.step - 1))
+    transcript, vectors, values = unpack(content, 3)
+    if bytes(transcript) != iteration.transcript.digest:
+        raise ProtocolError(
+            "The leader was told other sums than this member; the server gave different ones, "
+            "the run must stop."
+        )
+    columns = _solver(iteration).columns
+    eigenvalues = np.frombuffer(values, "<f8").copy()
+    if len(vectors) != 8 * columns * eigenvalues.size:
+        raise ProtocolError(
+            f"The leader's solution does not fit {columns} vectors; start a new job."
+        )
+    return SmallSolution(np.frombuffer(vectors, "<f8").reshape(columns, -1).copy(), eigenvalues)
+
+
+def _solver(iteration: Iteration) -> Solver:
+    if iteration.solver is None or not iteration.solver.done:
+        raise ProtocolError("The iteration is not over; the message came too early.")
+    return iteration.solver

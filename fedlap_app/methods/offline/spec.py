@@ -1,0 +1,93 @@
+"""What the members of an offline phase agree on before it starts."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from fedlap_app.secure.kdf import digest
+from fedlap_app.spectral.schedule import schedule
+from fedlap_app.spectral.solvers import SolverSettings
+
+LAYOUTS = ("full", "boundary")
+_WORD_BITS = 45  # a contribution is rounded to 44 fraction bits, so by half of 2^-44 at most
+_LARGEST_MULTIPLE = 64
+_LEAST_MULTIPLE = 8
+
+
+@dataclass(frozen=True)
+class OfflineSpec:
+    """Settings of the phase.
+
+    Attributes
+    ----------
+    backend, operator, solver, keep, layout
+        Names, see the settings of a run.
+    vectors, rank, block
+        Vectors exchanged, vectors kept (0: all) and columns of a block.
+    self_loops
+        Whether `sym` and `rw` add a loop at each node.
+    regulariser
+        t of the regularised operator; 0: the mean degree.
+    hide_topology
+        Whether everyone sends to everyone.
+    directed
+        Whether edges have a direction.
+    """
+
+    backend: str
+    operator: str
+    solver: str
+    vectors: int
+    rank: int
+    block: int
+    keep: str
+    layout: str
+    self_loops: bool
+    regulariser: float
+    hide_topology: bool
+    directed: bool
+
+    def digest(self, seed: int | None) -> str:
+        """Hash by which members compare; `seed` counts in a simulation, where secrets follow it."""
+        return digest("offline", json.dumps([asdict(self), seed], sort_keys=True))[:16].hex()
+
+    @property
+    def kept(self) -> int:
+        """Vectors to keep."""
+        return self.rank or self.vectors
+
+    @property
+    def width(self) -> int:
+        """Columns of the usual block product."""
+        return min(self.block, self.vectors) if self.solver == "block-lanczos" else 1
+
+    @property
+    def loops(self) -> float:
+        """Weight of self loops."""
+        return 1.0 if self.self_loops else 0.0
+
+    @property
+    def shift(self) -> float | None:
+        """The regulariser, None for the mean degree."""
+        return self.regulariser or None
+
+    def noise(self, members: int) -> float:
+        """Absolute error of one sum.
+
+        `plain` is treated like `mask`, so that both decide alike and can be compared.
+        """
+        return members * 2.0**-_WORD_BITS
+
+    def solver_settings(self, members: int) -> SolverSettings:
+        """What the solver needs to know."""
+        return SolverSettings(self.vectors, self.block, self.noise(members))
+
+    def multiple(self, rows: int) -> int:
+        """What the length of a block is rounded up to: at most 64, and about 1.5 % of it."""
+        share = max(_LEAST_MULTIPLE, rows * self.width // _LARGEST_MULTIPLE)
+        return min(_LARGEST_MULTIPLE, 1 << (share.bit_length() - 1))
+
+    def rounds(self) -> int:
+        """Round trips after the handshake when no direction is lost."""
+        phases = 2 if self.operator == "directed" else 1
+        planned = schedule(self.solver, SolverSettings(self.vectors, self.block), phases=phases)
+        return sum(1 for _ in planned) + 2
