@@ -22,15 +22,15 @@ def test_totals_are_those_of_the_whole_graph(graph, federate, weighted):
 
 
 def test_counts_survive_noise_and_lie_between_zero_and_one():
-    rows = sp.csr_array(np.ones((3, 2_000_000)))
+    rows = sp.csr_array(np.ones((3, 20_000)))
     mine = contribution(rows)
     assert mine.min() >= 0
     assert mine.max() <= 1
     noisy = 7 * mine + 1e-8 * np.random.default_rng(0).standard_normal(LENGTH)
     totals = Totals.from_sums(noisy)
     assert totals.nodes == 21
-    assert totals.degree == pytest.approx(42_000_000, abs=1e-6)
-    assert totals.out_limit == 2.0**21
+    assert totals.degree == pytest.approx(420_000, abs=1e-6)
+    assert totals.out_limit == 2.0**15
 
 
 def test_graph_without_edges():

@@ -29,12 +29,12 @@ def apply(federation, operators, X):
     return Y, largest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     seed=st.integers(0, 2**32),
     n=st.integers(1, 40),
-    clients=st.integers(2, 50),
+    clients=st.sampled_from([2, 3, 5, 50]),
     density=st.sampled_from([0.0, 0.05, 0.3, 1.0]),
     weighted=st.booleans(),
     loops=st.sampled_from([0.0, 1.0]),

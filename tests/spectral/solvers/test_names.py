@@ -26,13 +26,13 @@ def defect(U):
     return np.linalg.norm(U.T @ U - np.eye(U.shape[1]), 2)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     name=st.sampled_from(sorted(SOLVERS)),
     kind=st.sampled_from(KINDS),
     seed=st.integers(0, 2**32),
-    n=st.integers(2, 30),
-    clients=st.integers(2, 50),
+    n=st.integers(2, 24),
+    clients=st.sampled_from([2, 3, 5, 50]),
     block=st.integers(1, 12),
     density=st.sampled_from([0.0, 0.03, 0.1, 0.3, 0.9]),
     weighted=st.booleans(),
@@ -83,9 +83,10 @@ def test_state_saved_and_loaded_at_every_round_changes_nothing(graph, federate, 
     A = graph(rng, 25, 0.15, directed=kind == "directed")
     federation = federate(A, rng.integers(0, 3, 25), 3)
     start = rng.standard_normal((25, 4))
-    calm, solution = federation.run(federation.solvers(name, kind, start, vectors=40), 6)
+    vectors = 10 if name == "arnoldi" else 30
+    calm, solution = federation.run(federation.solvers(name, kind, start, vectors=vectors), 6)
 
-    solvers = federation.solvers(name, kind, start, vectors=40)
+    solvers = federation.solvers(name, kind, start, vectors=vectors)
     while not solvers[0].done:
         federation.round(solvers)
         fresh = []
