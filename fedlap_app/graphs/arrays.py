@@ -12,6 +12,7 @@ Strings = NDArray[np.str_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+TEXT_LIMIT = 256  # characters of an id; numpy gives every entry the width of the longest
 Features: TypeAlias = NDArray[np.float32] | sp.csr_array
 
 
@@ -33,6 +34,8 @@ def strings(value: ArrayLike, what: str) -> Strings:
     if array.dtype.kind not in "UT" and not all(isinstance(item, str) for item in array.tolist()):
         raise DataError(f"{what} holds entries that are not text: give every one as a string.")
     array = array.astype(np.str_, copy=False)
+    if array.dtype.itemsize > 4 * TEXT_LIMIT:
+        raise DataError(f"{what} has an entry of more than {TEXT_LIMIT} characters: shorten it.")
     _check_characters(array, what)
     return freeze(array)
 

@@ -30,6 +30,9 @@ def check_list(values: tuple[str, ...], what: str) -> None:
     """Refuse a list of names with empty or repeated entries."""
     if not all(isinstance(value, str) and value for value in values):
         raise DataError(f"The {what} {list(values)!r} are not all non-empty strings: name each.")
+    odd = next((value for value in values if not value.isprintable()), None)
+    if odd is not None:
+        raise DataError(f"The {what} have a control character in {odd!r}: remove it.")
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)
         raise DataError(f"The {what} list {twice!r} twice: every name may appear once.")

@@ -1,81 +1,50 @@
-"""The organisation folder: what a real organisation prepares and a benchmark is written as."""
+"""The organisation folder: what a real organisation prepares, and what benchmarks are cut into."""
 
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from fedlap_app.errors import ConfigError, DataError
-from fedlap_app.graphs import checks
-from fedlap_app.graphs.arrays import Bools, Features, Floats, Ints, Strings
-from fedlap_app.graphs.edges import simplify_edges
-from fedlap_app.graphs.org_file import (
-    FILE,
-    OrgFile,
-    numbered_names,
-    read_org_file,
-    write_org_file,
-)
+from fedlap_app.graphs import feature_file, organisation
+from fedlap_app.graphs.arrays import Bools, Features, Ints, Strings, stored_values
+from fedlap_app.graphs.edge_table import read_edges, write_edges
+from fedlap_app.graphs.organisation import Organisation, read_organisation, write_organisation
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.graphs.tables import FORMATS, Table, find_table, read_table, write_table
-from fedlap_app.knobs import nearest
 
 SPLITS = ("train", "val", "test")
-_INLINE = 64  # more feature columns than this go to features.npz
+_COLUMNS = ("id", "label", "split")
+_MAX_COLUMNS = 256  # wider features go to features.npz
 
 
-def federation_folders(path: Path) -> list[Path]:
-    """Organisation folders below a folder, in the order of the organisations' names."""
-    if (path / FILE).is_file():
-        raise DataError(f"{path} is itself an organisation folder: name the folder that holds it.")
-    if not path.is_dir():
-        raise DataError(f"{path} is not a folder: name one that holds organisation folders.")
-    found = [entry for entry in path.iterdir() if (entry / FILE).is_file()]
-    if not found:
-        raise DataError(f"{path} holds no organisation folder: each has an {FILE}.")
-    return sorted(found, key=lambda entry: (read_org_file(entry).name, entry.name))
-
-
-def read_federation(path: Path, *, directed: bool = False) -> list[Subgraph]:
-    """All organisations below a folder, in the order of their names."""
-    return [read_folder(entry, directed=directed) for entry in federation_folders(path)]
-
-
-def read_folder(path: Path, *, directed: bool = False) -> Subgraph:
+def read_folder(path: str | Path, *, directed: bool = False) -> Subgraph:
     """Read and check one organisation folder.
 
     Parameters
     ----------
-    path : the folder.
-    directed : keep the direction of edges; otherwise both directions are filled in.
+    path : folder with org.toml, nodes and edges (CSV or Parquet), perhaps features.npz.
+    directed : keep the direction of the edges.
     """
-    org = read_org_file(path)
-    nodes = read_table(find_table(path, "nodes"))
-    nodes.require(("id", "label", "split"))
-    ids = _ids(nodes)
-    labels = _labels(nodes, org)
-    masks = _masks(nodes, labels)
-    edges = read_table(find_table(path, "edges"))
-    edges.require(("source", "target", "owner"))
-    external, owners, index = _ends(edges, ids, org.name)
-    weight = _weights(edges)
-    everyone = np.concatenate([ids, external])
+    folder = Path(path)
+    if not folder.is_dir():
+        raise DataError(f"There is no folder {folder}: name an organisation folder.")
+    facts = read_organisation(folder)
+    nodes, features = _read_nodes(folder, facts)
+    labels, masks = _labels(nodes, facts.classes), _masks(nodes)
+    _require_labels(nodes, labels, masks)
+    edges = read_edges(find_table(folder, "edges"), facts.name, nodes.text["id"], directed=directed)
     try:
-        index, weight = simplify_edges(index, weight, everyone, directed=directed)
-        kept = np.unique(index[index >= ids.size]) - ids.size
-        renumber = np.concatenate([np.arange(ids.size), np.zeros(external.size, dtype=np.int64)])
-        renumber[ids.size + kept] = ids.size + np.arange(kept.size)
         return Subgraph(
-            name=org.name,
-            classes=org.classes,
-            feature_names=org.feature_names,
-            ids=ids,
-            external_ids=external[kept],
-            external_owners=owners[kept],
-            edge_index=renumber[index],
-            edge_weight=weight,
-            features=_features(path, nodes, org),
+            name=facts.name,
+            classes=facts.classes,
+            feature_names=facts.feature_names,
+            ids=nodes.text["id"],
+            external_ids=edges.external_ids,
+            external_owners=edges.external_owners,
+            edge_index=edges.index,
+            edge_weight=edges.weight,
+            features=features,
             labels=labels,
             train_mask=masks[0],
             val_mask=masks[1],
@@ -83,218 +52,163 @@ def read_folder(path: Path, *, directed: bool = False) -> Subgraph:
             directed=directed,
         )
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{folder}: {error}") from None
 
 
-def _ids(nodes: Table) -> Strings:
-    ids = nodes.text("id")
+def _read_nodes(folder: Path, facts: Organisation) -> tuple[Table, Features]:
+    path = find_table(folder, "nodes")
+    matrix = folder / feature_file.FILE
+    names = () if matrix.is_file() else facts.feature_names
+    reserved = next((name for name in names if name in _COLUMNS), None)
+    if reserved:
+        raise DataError(
+            f"{folder / organisation.FILE}: a feature cannot be called {reserved!r}: rename it, "
+            f"or put the features into {feature_file.FILE}."
+        )
+    table = read_table(path, _COLUMNS, names)
+    _check_ids(table)
+    if matrix.is_file():
+        features = feature_file.read_features(matrix, table.lines.size, facts.feature_names)
+    else:
+        with np.errstate(over="ignore"):
+            features = table.numbers.astype(np.float32)
+    _check_finite(table, features, matrix, facts.feature_names)
+    return table, features
+
+
+def _check_ids(table: Table) -> None:
+    ids = table.text["id"]
     if not ids.size:
-        raise DataError(f"{nodes.path} lists no node: an organisation holds at least one.")
+        raise DataError(f"{table.path} lists no node: an organisation needs at least one.")
     empty = np.flatnonzero(ids == "")
     if empty.size:
-        raise DataError(f"{nodes.path}, row {empty[0] + 1}: the id is empty: fill it in.")
-    try:
-        checks.check_unique(ids, "Node")
-    except DataError as error:
-        raise DataError(f"{nodes.path}: {error}") from None
-    return ids
-
-
-def _labels(nodes: Table, org: OrgFile) -> Ints:
-    found, inverse = np.unique(nodes.text("label"), return_inverse=True)
-    positions = {name: number for number, name in enumerate(org.classes)}
-    codes = np.array([-1 if name == "" else positions.get(str(name), -2) for name in found])
-    labels: Ints = codes[inverse].astype(np.int64)
-    bad = np.flatnonzero(labels == -2)
-    if bad.size:
-        value = str(found[inverse[bad[0]]])
+        raise DataError(f"{table.where(empty[0])}: the id is empty: give every node one.")
+    order = np.argsort(ids, kind="stable")
+    twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if twice.size:
+        first, second = order[twice[0]], order[twice[0] + 1]
         raise DataError(
-            f"{nodes.path}, row {bad[0] + 1}: label {value!r} is not one of the classes "
-            f"{', '.join(org.classes)}: did you mean {nearest(value, org.classes)!r}?"
+            f"{table.where(second)}: the node {str(ids[second])!r} is already in {table.unit} "
+            f"{table.lines[first]}: keep one of the two."
+        )
+
+
+def _check_finite(table: Table, features: Features, matrix: Path, names: tuple[str, ...]) -> None:
+    if np.isfinite(stored_values(features)).all():
+        return
+    dense = features if isinstance(features, np.ndarray) else features.toarray()
+    row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(dense)))
+    where = f"{matrix}, row {row + 1}" if matrix.is_file() else table.where(row)
+    raise DataError(
+        f"{where}: the feature {names[column]!r} is missing, infinite or too large: fill in a "
+        "number that a float32 can hold."
+    )
+
+
+def _labels(table: Table, classes: tuple[str, ...]) -> Ints:
+    texts = table.text["label"]
+    labels = np.full(texts.size, -1, dtype=np.int64)
+    for number, name in enumerate(classes):
+        labels[texts == name] = number
+    unknown = np.flatnonzero((labels < 0) & (texts != ""))
+    if unknown.size:
+        raise DataError(
+            f"{table.where(unknown[0])}: the label {str(texts[unknown[0]])!r} is not among the "
+            f"classes of org.toml ({', '.join(classes)}): correct it or leave it empty."
         )
     return labels
 
 
-def _masks(nodes: Table, labels: Ints) -> tuple[Bools, Bools, Bools]:
-    split = nodes.text("split")
-    bad = np.flatnonzero(~np.isin(split, (*SPLITS, "")))
-    if bad.size:
+def _masks(table: Table) -> tuple[Bools, ...]:
+    texts = table.text["split"]
+    masks = tuple(texts == name for name in SPLITS)
+    unknown = np.flatnonzero((texts != "") & ~np.any(masks, axis=0))
+    if unknown.size:
         raise DataError(
-            f"{nodes.path}, row {bad[0] + 1}: split {str(split[bad[0]])!r} is not one of "
-            f"{', '.join(SPLITS)}: use one of them or leave it empty."
+            f"{table.where(unknown[0])}: unknown split {str(texts[unknown[0]])!r}: write "
+            f"{', '.join(SPLITS)} or leave it empty."
         )
-    bare = np.flatnonzero((split != "") & (labels < 0))
+    return masks
+
+
+def _require_labels(table: Table, labels: Ints, masks: tuple[Bools, ...]) -> None:
+    bare = np.flatnonzero(np.any(masks, axis=0) & (labels < 0))
     if bare.size:
         raise DataError(
-            f"{nodes.path}, row {bare[0] + 1}: split {str(split[bare[0]])!r} but no label: leave "
-            "the split of nodes without a label empty."
+            f"{table.where(bare[0])}: the node {str(table.text['id'][bare[0]])!r} is in a split "
+            "but has no label: label it or leave the split empty."
         )
-    return split == "train", split == "val", split == "test"
 
 
-def _ends(edges: Table, ids: Strings, name: str) -> tuple[Strings, Strings, Ints]:
-    """External nodes, their owners, and both ends of every edge as positions among all nodes."""
-    source, target, owner = (edges.text(column) for column in ("source", "target", "owner"))
-    order = np.argsort(ids)
-    at_source, at_target = _positions(source, ids, order), _positions(target, ids, order)
-    own = (at_source >= 0).astype(int) + (at_target >= 0)
-    _check_ownership(edges, source, target, owner, at_source, own, name)
-    foreign = owner != ""
-    outside = np.where(at_source < 0, source, target)[foreign]
-    external, owners = _externals(edges, outside, owner[foreign])
-    by_id = np.argsort(external)
-    beyond = ids.size
-    for at, values in ((at_source, source), (at_target, target)):
-        missing = at < 0
-        at[missing] = beyond + _positions(values[missing], external, by_id)
-    return external, owners, np.stack([at_source, at_target])
-
-
-def _check_ownership(
-    edges: Table,
-    source: Strings,
-    target: Strings,
-    owner: Strings,
-    at_source: Ints,
-    own: Ints,
-    name: str,
-) -> None:
-    """An edge without an owner has two own ends; one with an owner has exactly one."""
-    unknown = np.flatnonzero((owner == "") & (own < 2))
-    if unknown.size:
-        at = unknown[0]
-        stranger = source[at] if at_source[at] < 0 else target[at]
-        raise DataError(
-            f"{edges.path}, row {at + 1}: {str(stranger)!r} is not in the list of nodes: add it "
-            "there, or name the organisation that holds it in the column owner."
-        )
-    for faulty, what in (
-        (owner == name, "the owner is this organisation itself: leave it empty"),
-        ((owner != "") & (own == 2), "both ends are own nodes: leave the owner empty"),
-        ((owner != "") & (own == 0), "neither end is in the list of nodes: drop the edge"),
-    ):
-        if faulty.any():
-            at = int(np.argmax(faulty))
-            raise DataError(
-                f"{edges.path}, row {at + 1}, the edge from {str(source[at])!r} to "
-                f"{str(target[at])!r}: {what}."
-            )
-
-
-def _externals(edges: Table, outside: Strings, owner: Strings) -> tuple[Strings, Strings]:
-    """External nodes with their owners, in the order of owners and then ids."""
-    external, first, inverse = np.unique(outside, return_index=True, return_inverse=True)
-    owners = owner[first]
-    clash = np.flatnonzero(owners[inverse] != owner)
-    if clash.size:
-        at = clash[0]
-        raise DataError(
-            f"{edges.path} says that {str(outside[at])!r} is held by {str(owners[inverse[at]])!r} "
-            f"and by {str(owner[at])!r}: a node has one owner."
-        )
-    order = np.lexsort((external, owners))
-    return external[order], owners[order]
-
-
-def _positions(values: Strings, ids: Strings, order: Ints) -> Ints:
-    """Position of each value in `ids`, -1 when it is not there."""
-    if not ids.size:
-        return np.full(values.size, -1, dtype=np.int64)
-    place = np.minimum(np.searchsorted(ids, values, sorter=order), ids.size - 1)
-    found: Ints = order[place]
-    return np.where(ids[found] == values, found, -1)
-
-
-def _weights(edges: Table) -> Floats:
-    if not edges.has("weight"):
-        return np.ones(len(edges))
-    weight = edges.numbers("weight", default=1.0)
-    bad = np.flatnonzero(weight <= 0)
-    if bad.size:
-        raise DataError(
-            f"{edges.path}, row {bad[0] + 1}: the weight {weight[bad[0]]:g} is not positive: "
-            "weights are above 0; drop edges that do not count."
-        )
-    return weight
-
-
-def _features(path: Path, nodes: Table, org: OrgFile) -> Features:
-    """Features from the columns of the nodes or from ``features.npz``."""
-    file = path / "features.npz"
-    if org.inline and (nodes.has(*org.feature_names) or not file.exists()):
-        nodes.require(("id", "label", "split", *org.feature_names))
-        columns = [nodes.numbers(name).astype(np.float32) for name in org.feature_names]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(nodes), 0), np.float32)
-    if not org.feature_names:
-        return np.zeros((len(nodes), 0), np.float32)
-    matrix = _read_npz(file)
-    if matrix.shape != (len(nodes), len(org.feature_names)):
-        raise DataError(
-            f"{file} has the shape {matrix.shape} but there are {len(nodes)} nodes and "
-            f"{len(org.feature_names)} features: write one row a node, in the order of the nodes."
-        )
-    return matrix
-
-
-def _read_npz(file: Path) -> Any:  # noqa: ANN401 - dense or sparse
-    try:
-        with np.load(file, allow_pickle=False) as content:
-            if "x" in content.files:
-                return content["x"]
-        return sp.csr_array(sp.load_npz(file))
-    except FileNotFoundError:
-        raise DataError(f"{file} is missing: {FILE} gives only the number of features.") from None
-    except Exception as error:  # both readers raise many kinds of errors on junk
-        raise DataError(
-            f"{file} is not readable ({type(error).__name__}): write it with scipy.sparse.save_npz "
-            "or with numpy.savez(..., x=features)."
-        ) from None
-
-
-def write_folder(subgraph: Subgraph, path: Path, fmt: str = "csv") -> None:
-    """Write an organisation folder that `read_folder` reads back as the same subgraph.
+def write_folder(subgraph: Subgraph, path: str | Path, fmt: str = "csv") -> None:
+    """Write an organisation folder; `read_folder` gives the same subgraph back.
 
     Parameters
     ----------
-    subgraph : what the organisation holds.
-    path : the folder, made if it is not there.
+    subgraph : what to write.
+    path : folder, made when it is not there.
     fmt : csv or parquet.
     """
     if fmt not in FORMATS:
-        raise ConfigError(f"The format {fmt!r} is not one of {', '.join(FORMATS)}.")
-    path.mkdir(parents=True, exist_ok=True)
-    names = subgraph.feature_names
-    few = isinstance(subgraph.features, np.ndarray) and len(names) <= _INLINE
-    numbered = names == numbered_names(len(names))
-    write_org_file(path, OrgFile(subgraph.name, subgraph.classes, names, few or not numbered))
-    split = np.select(
-        [subgraph.train_mask, subgraph.val_mask, subgraph.test_mask], SPLITS, default=""
-    )
-    classes = np.array([*subgraph.classes, ""])
-    columns: dict[str, Any] = {
+        raise ConfigError(f"Unknown format {fmt!r}: choose {' or '.join(FORMATS)}.")
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_nodes(subgraph, folder, fmt)
+        write_edges(subgraph, folder, fmt)
+        write_organisation(
+            folder, Organisation(subgraph.name, subgraph.classes, subgraph.feature_names)
+        )
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written ({error.strerror}): check it.") from None
+
+
+def _write_nodes(subgraph: Subgraph, folder: Path, fmt: str) -> None:
+    columns: dict[str, Strings | Features] = {
         "id": subgraph.ids,
-        "label": classes[subgraph.labels],
-        "split": split,
+        "label": np.array([*subgraph.classes, ""])[subgraph.labels],
+        "split": _split_names(subgraph),
     }
-    if few:
-        columns |= {name: subgraph.features[:, at] for at, name in enumerate(names)}
-    elif isinstance(subgraph.features, np.ndarray):
-        np.savez_compressed(path / "features.npz", x=subgraph.features)
+    matrix = folder / feature_file.FILE
+    names, features = subgraph.feature_names, subgraph.features
+    narrow = len(names) <= _MAX_COLUMNS and not set(names) & set(_COLUMNS)
+    if isinstance(features, np.ndarray) and narrow:
+        columns |= {name: features[:, column] for column, name in enumerate(names)}
+        matrix.unlink(missing_ok=True)
     else:
-        sp.save_npz(path / "features.npz", sp.csr_matrix(subgraph.features))
-    write_table(path, "nodes", columns, fmt)
-    write_table(path, "edges", _edge_columns(subgraph), fmt)
+        feature_file.write_features(matrix, features)
+    write_table(folder, "nodes", columns, fmt)
 
 
-def _edge_columns(subgraph: Subgraph) -> dict[str, Any]:
-    """Edges as they are listed: an undirected one once, from the smaller id to the larger."""
-    everyone = np.concatenate([subgraph.ids, subgraph.external_ids])
-    blank = np.full(subgraph.num_nodes, "")
-    owner_of = np.concatenate([blank, subgraph.external_owners])
-    index, weight = subgraph.edge_index, subgraph.edge_weight
-    if not subgraph.directed:
-        once = everyone[index[0]] < everyone[index[1]]
-        index, weight = index[:, once], weight[once]
-    owner = np.where(index[0] >= subgraph.num_nodes, owner_of[index[0]], owner_of[index[1]])
-    columns = {"source": everyone[index[0]], "target": everyone[index[1]], "owner": owner}
-    return columns if (weight == 1).all() else columns | {"weight": weight}
+def _split_names(subgraph: Subgraph) -> Strings:
+    masks = [subgraph.train_mask, subgraph.val_mask, subgraph.test_mask]
+    names: Strings = np.select(masks, [np.array(name) for name in SPLITS], default=np.array(""))
+    return names
+
+
+def federation_folders(path: str | Path) -> list[Path]:
+    """Organisation folders directly below a folder, in the order of the organisations' names."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise DataError(f"There is no folder {folder}: name a folder of organisation folders.")
+    if (folder / organisation.FILE).is_file():
+        raise DataError(
+            f"{folder} is one organisation folder: name the folder that holds those of all."
+        )
+    found = [child for child in folder.iterdir() if (child / organisation.FILE).is_file()]
+    if not found:
+        raise DataError(
+            f"{folder} holds no organisation folders: each is a folder with an org.toml."
+        )
+    named = sorted((read_organisation(child).name, child) for child in found)
+    for (name, first), (other, second) in pairwise(named):
+        if name == other:
+            raise DataError(
+                f"{first} and {second} both call themselves {name!r}: rename one of them."
+            )
+    return [child for _, child in named]
+
+
+def read_federation(path: str | Path, *, directed: bool = False) -> list[Subgraph]:
+    """Read the organisation folders below a folder, in the order of their names."""
+    return [read_folder(child, directed=directed) for child in federation_folders(path)]

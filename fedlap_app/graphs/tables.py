@@ -6,7 +6,6 @@ Text stays text: ``007``, ``NA`` and ``null`` are ids like any other.
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -55,12 +54,11 @@ def find_table(folder: Path, stem: str) -> Path:
     return found[0]
 
 
-def has_column(path: Path, name: str) -> bool:
-    """Whether a table has a column."""
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a table."""
     if path.suffix == ".parquet":
-        return name in read_parquet(path).columns
-    with path.open("rb"):
-        return any(name in header for header, _, _ in islice(_csv_chunks(path, 1), 1))
+        return read_parquet(path).columns
+    return next(_csv_chunks(path, 1))[0]
 
 
 def read_table(
@@ -121,7 +119,8 @@ def _csv_chunks(path: Path, size: int) -> Iterator[tuple[list[str], list[list[st
     except UnicodeDecodeError:
         raise DataError(f"{path} is not UTF-8 text: save it as CSV in UTF-8.") from None
     except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num} is not valid CSV ({error}): correct it.") from None
+        where = f"{path}, line {reader.line_num}"
+        raise DataError(f"{where} is not valid CSV ({error}): correct it.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): check the file.") from None
 
@@ -210,4 +209,5 @@ def write_table(folder: Path, stem: str, columns: Mapping[str, Any], fmt: str) -
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         # str() of a float32 is the shortest text that reads back as the same number.
-        writer.writerows(zip(*(np.asarray(c).astype(np.str_).tolist() for c in columns.values()), strict=True))
+        texts = (np.asarray(column).astype(np.str_).tolist() for column in columns.values())
+        writer.writerows(zip(*texts, strict=True))
