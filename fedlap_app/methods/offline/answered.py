@@ -1,7 +1,7 @@
 """The last answer of a member in one job: its reply, and the state to go on from."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,30 +50,32 @@ class Answered:
     def write(self, files: JobFiles, reply: Data, arrays: Arrays) -> None:
         """Write everything in one file, the reply last."""
         table, contents = pack_arrays(arrays)
-        files.write(_FILE, json.dumps(asdict(self)).encode(), table, pack(*contents), reply)
+        facts = json.dumps(self.__dict__).encode()
+        files.write_next(_FILE, self.step, facts, table, pack(*contents), reply)
 
     @classmethod
     def read(cls, files: JobFiles) -> "Answered | None":
         """The last answer; None: the job has not begun here."""
-        if not files.has(_FILE):
+        newest = files.newest(_FILE)
+        if not newest:
             return None
-        values = json.loads(bytes(files.read(_FILE, 4)[0]))
+        values = json.loads(bytes(files.read(newest, 4)[0]))
         values["sent"] = tuple(values["sent"])
         return cls(**values)
 
 
 def stored_reply(files: JobFiles) -> memoryview:
     """The bytes that were sent last."""
-    return files.read(_FILE, 4)[3]
+    return files.read(files.newest(_FILE), 4)[3]
 
 
 def stored_arrays(files: JobFiles) -> dict[str, NDArray[np.generic]]:
     """The arrays that were written last."""
-    parts = files.read(_FILE, 4)
+    parts = files.read(files.newest(_FILE), 4)
     return unpack_arrays(parts[1], unpack(parts[2]))
 
 
-def stamp(files: JobFiles) -> tuple[int, int, int]:
+def stamp(files: JobFiles) -> tuple[str, int, int]:
     """Changes with every answer."""
     return files.stamp(_FILE)
 

@@ -1,6 +1,7 @@
 """The server's checkpoint: next requests of an unfinished job, ciphertexts and counters only."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from fedlap_app.errors import FedLapError
 from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.messages import Request, pack_named, unpack_named
 from fedlap_app.secure.kdf import digest
+
+_FILE = "step"
 
 
 @dataclass(frozen=True)
@@ -50,16 +53,17 @@ class Checkpoints:
             "step": first.step,
         }
         own = pack_named({name: request.own for name, request in checkpoint.requests.items()})
-        files = JobFiles(self.folder, durable=durable)
-        files.write(_name(spec, members), json.dumps(facts).encode(), first.common, own)
+        files = JobFiles(self._path(spec, members), durable=durable)
+        files.write_next(_FILE, first.step, json.dumps(facts).encode(), first.common, own)
 
     def read(self, spec: str, members: str) -> Checkpoint | None:
         """The checkpoint of these settings and members; a damaged one counts as none."""
-        files = JobFiles(self.folder, durable=False)
-        if not files.has(_name(spec, members)):
+        files = JobFiles(self._path(spec, members), durable=False)
+        newest = files.newest(_FILE)
+        if not newest:
             return None
         try:
-            head, common, own = files.read(_name(spec, members), 3)
+            head, common, own = files.read(newest, 3)
             facts = json.loads(bytes(head))
             place = facts["kind"], facts["job"], facts["step"]
             requests = {
@@ -72,8 +76,7 @@ class Checkpoints:
 
     def drop(self, spec: str, members: str) -> None:
         """Delete the checkpoint of a job that ended."""
-        JobFiles(self.folder, durable=False).drop(_name(spec, members))
+        shutil.rmtree(self._path(spec, members), ignore_errors=True)
 
-
-def _name(spec: str, members: str) -> str:
-    return digest("checkpoint", spec, members)[:16].hex()
+    def _path(self, spec: str, members: str) -> Path:
+        return self.folder / digest("checkpoint", spec, members)[:16].hex()

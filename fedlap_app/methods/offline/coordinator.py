@@ -163,14 +163,13 @@ class Coordinator:
         """Reuse a basis that all hold, go on with a job that all have, or start a new one."""
         replies = {n: HelloReply.unpack(pack(*parts)) for n, parts in self._replies.items()}
         cards = {name: reply.card for name, reply in replies.items()}
-        for name, card in cards.items():
-            if read_card(card).name != name:
-                raise ProtocolError(f"{name!r} shows the card of {read_card(card).name!r}.")
-        self._roster = Roster(tuple(read_card(cards[name]) for name in self.names))
+        roster = Roster(tuple(read_card(cards[name]) for name in self.names))
+        if roster.names != self.names:
+            raise ProtocolError("A member shows the card of another one; start the run again.")
+        self._roster = roster
         self.simulated = all(reply.simulated for reply in replies.values())
         members = self.roster.members_hash
-        settings = {read_card(card).settings for card in cards.values()}
-        if len(settings) > 1:
+        if len({card.settings for card in roster.cards}) > 1:
             raise RunError("the organisations see different settings: start the run again")
         common = pack(self.choices.hello.encode(), *cards.values())
         finished = _shared([reply.finished for reply in replies.values()], members)

@@ -13,7 +13,6 @@ from fedlap_app.methods.offline.agreement import Agreement, Senders, Target
 from fedlap_app.methods.offline.borders import NO_BORDER, Border, borders_of, boundary_of
 from fedlap_app.methods.offline.messages import Data, pack, unpack
 from fedlap_app.methods.offline.spec import OfflineSpec
-from fedlap_app.secure.card import Roster
 from fedlap_app.secure.edgecheck import EdgeComparison, EdgeHashes
 from fedlap_app.secure.header import Place
 from fedlap_app.secure.kdf import derive
@@ -36,8 +35,8 @@ class Handshake:
     subgraph: Subgraph
     spec: OfflineSpec
     job_secret: bytes
-    roster: Roster
     keys: KeyRing
+    leader: str
     refreshed: int
     digests: dict[str, bytes] = field(default_factory=dict)
 
@@ -149,7 +148,7 @@ class Handshake:
             targets[peer] = Target(frame, positions, slots)
         return Agreement(
             keys=self.keys.with_group_key(parts),
-            leader=self.roster.leader,
+            leader=self.leader,
             senders=senders,
             layout=self._layout,
             targets=targets,

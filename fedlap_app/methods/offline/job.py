@@ -33,14 +33,14 @@ from fedlap_app.methods.offline.messages import (
 from fedlap_app.methods.offline.party import Party, Pending, log
 from fedlap_app.methods.offline.ritz_share import finish, lead
 from fedlap_app.secure.backend import InsecureWarning
-from fedlap_app.secure.card import Roster, read_card, verify_cards
+from fedlap_app.secure.card import verify_cards
 from fedlap_app.secure.choice import make_backend
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.transcript import Transcript
 from fedlap_app.spectral.solvers import Basis
 
 _LIVE = 64
-_live: "OrderedDict[Path, tuple[tuple[int, int, int], Iteration]]" = OrderedDict()
+_live: "OrderedDict[Path, tuple[tuple[str, int, int], Iteration]]" = OrderedDict()
 
 
 def forget_live() -> None:
@@ -98,9 +98,13 @@ class Job:
             log.warning("Trusted on first use: %s", accepted)
         keys = KeyRing.agree(secrets.identity, self.party.name, pending.job_secret, roster)
         handshake = Handshake(
-            self.party.subgraph, self.party.spec, pending.job_secret, roster, keys,
-            pending.refreshed,
-        )  # fmt: skip
+            subgraph=self.party.subgraph,
+            spec=self.party.spec,
+            job_secret=pending.job_secret,
+            keys=keys,
+            leader=roster.leader,
+            refreshed=pending.refreshed,
+        )
         if absent := handshake.absent():
             self.party.note("missing-organisations.log", absent)
         handshake.require_partners()
@@ -110,7 +114,7 @@ class Job:
             "begun",
             pending.job_secret,
             keys.dump(),
-            pack(*cards),
+            roster.leader.encode(),
             str(pending.refreshed).encode(),
             pack_named(dict(handshake.digests)),
         )
@@ -129,14 +133,13 @@ class Job:
 
     def _handshake(self) -> Handshake:
         """The handshake as it was begun."""
-        secret, keys, cards, refreshed, digests = self.files.read("begun", 5)
-        known = sorted((read_card(bytes(c)) for c in unpack(cards)), key=lambda card: card.name)
+        secret, keys, leader, refreshed, digests = self.files.read("begun", 5)
         return Handshake(
             subgraph=self.party.subgraph,
             spec=self.party.spec,
             job_secret=bytes(secret),
-            roster=Roster(tuple(known)),
             keys=KeyRing.load(bytes(keys)),
+            leader=bytes(leader).decode(),
             refreshed=int(bytes(refreshed)),
             digests={name: bytes(value) for name, value in unpack_named(digests).items()},
         )

@@ -36,13 +36,11 @@ class JobFiles:
         """Whether the file is there."""
         return (self.path / name).is_file()
 
-    def stamp(self, name: str) -> tuple[int, int, int]:
-        """Changes whenever the file does; zeros when it is absent."""
-        try:
-            found = (self.path / name).stat()
-        except FileNotFoundError:
-            return (0, 0, 0)
-        return found.st_ino, found.st_mtime_ns, found.st_size
+    def stamp(self, name: str) -> tuple[str, int, int]:
+        """Changes whenever the newest of numbered files does."""
+        newest = self.newest(name)
+        found = (self.path / newest).stat() if newest else None
+        return newest, found.st_ino if found else 0, found.st_mtime_ns if found else 0
 
     def write(self, name: str, *parts: Data) -> None:
         """Write a file of parts: beside its place, synced if durable, then renamed."""
@@ -61,6 +59,23 @@ class JobFiles:
             raise RunError(
                 f"{target} cannot be written ({error.strerror}): free some space or set store-dir"
             ) from None
+
+    def write_next(self, name: str, number: int, *parts: Data) -> None:
+        """Write the next one of numbered files, then delete those before it.
+
+        Each has a name of its own: to rename over a file costs a flush on some file systems.
+        """
+        self.write(f"{name}-{number:08d}", *parts)
+        for old in self._numbered(name)[:-1]:
+            old.unlink(missing_ok=True)
+
+    def newest(self, name: str) -> str:
+        """Name of the newest of numbered files; empty: there is none."""
+        found = self._numbered(name)
+        return found[-1].name if found else ""
+
+    def _numbered(self, name: str) -> list[Path]:
+        return sorted(self.path.glob(f"{name}-*"))
 
     def read(self, name: str, count: int | None = None) -> list[memoryview]:
         """Parts of a file; only those that are looked at are read from disk."""
