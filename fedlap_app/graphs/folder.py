@@ -186,20 +186,26 @@ def _split_names(subgraph: Subgraph) -> Strings:
     return names
 
 
-def federation_folders(path: str | Path) -> list[Path]:
-    """Organisation folders directly below a folder, in the order of the organisations' names."""
+def organisation_folders(path: str | Path) -> list[Path]:
+    """Organisation folders directly below a folder, in the order of the folders' names."""
     folder = Path(path)
     if not folder.is_dir():
         raise DataError(f"There is no folder {folder}: name a folder of organisation folders.")
-    if (folder / organisation.FILE).is_file():
-        raise DataError(
-            f"{folder} is one organisation folder: name the folder that holds those of all."
-        )
     found = [child for child in folder.iterdir() if (child / organisation.FILE).is_file()]
     if not found:
         raise DataError(
             f"{folder} holds no organisation folders: each is a folder with an org.toml."
         )
+    return sorted(found)
+
+
+def federation_folders(path: str | Path) -> list[Path]:
+    """Organisation folders directly below a folder, in the order of the organisations' names."""
+    if (Path(path) / organisation.FILE).is_file():
+        raise DataError(
+            f"{path} is one organisation folder: name the folder that holds those of all."
+        )
+    found = organisation_folders(path)
     named = sorted((read_organisation(child).name, child) for child in found)
     for (name, first), (other, second) in pairwise(named):
         if name == other:
