@@ -13,6 +13,11 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
 from fedlap_app.learning.specs import Kind, ModelSpec, OptimizerName, TrainSpec
+from fedlap_app.methods.offline.spec import LAYOUTS, OfflineSpec
+from fedlap_app.secure.choice import BACKENDS
+from fedlap_app.spectral.operators import KINDS
+from fedlap_app.spectral.ritz import KEEP
+from fedlap_app.spectral.solvers import SOLVERS
 
 METHODS = ("fedavg", "local", "central")
 _PARSED: dict[str, "Settings"] = {}
@@ -56,6 +61,23 @@ class Settings:
     weight_decay: float = knob(5e-4, "L2 penalty of the optimiser", low=0.0, high=10.0)
     device: str = knob("auto", "where a client computes", choices=("auto", "cpu", "cuda"))
 
+    spectral: bool = knob(False, "compute the spectral basis before training")
+    operator: str = knob("sym", "matrix whose eigenvectors are computed", choices=KINDS)
+    self_loops: bool = knob(True, "add a loop at each node (operators sym and rw)")
+    regulariser: float = knob(0.0, "t of the operator regularised; 0: the mean degree", low=0.0)
+    solver: str = knob("block-lanczos", "how the basis is computed", choices=tuple(SOLVERS))
+    vectors: int = knob(100, "vectors that are exchanged", low=1, high=10_000)
+    rank: int = knob(0, "eigenvectors that are kept; 0: as many as vectors", low=0, high=10_000)
+    keep: str = knob("smallest", "which eigenvalues are kept", choices=KEEP)
+    block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000)
+    backend: str = knob("mask", "how sums are hidden from the server", choices=BACKENDS)
+    hide_topology: bool = knob(True, "hide from the server who shares edges with whom")
+    layout: str = knob("full", "nodes that get a slot in block sums", choices=LAYOUTS)
+    resume: bool = knob(True, "go on with an unfinished basis of the same settings and members")
+    refresh_basis: bool = knob(False, "compute the basis again even if all hold a finished one")
+    trust_on_first_use: bool = knob(False, "accept organisations without a pinned fingerprint")
+    message_mb: float = knob(32.0, "larger messages are sent in parts", low=0.001, high=512.0)
+
     join_timeout: float = knob(120.0, "seconds to wait for the organisations", low=1.0)
     step_timeout: float = knob(600.0, "seconds to wait for the replies of one step", low=1.0)
     run_dir: str = knob("", "folder for run folders; empty: ~/.fedlap/runs")
@@ -70,6 +92,11 @@ class Settings:
             )
         if self.train_ratio == 0.0:
             raise ConfigError("train-ratio = 0 leaves nothing to train on: try train-ratio = 0.1")
+        if self.rank > self.vectors:
+            raise ConfigError(
+                f"rank = {self.rank} is more than vectors = {self.vectors}: no more vectors can be "
+                f"kept than are exchanged, try rank = {self.vectors}"
+            )
         parse_widths(self.hidden)
 
     @property
@@ -86,6 +113,24 @@ class Settings:
             test_ratio=self.test_ratio,
             accounts=self.accounts,
             neighbours=self.neighbours,
+        )
+
+    @property
+    def offline_spec(self) -> OfflineSpec:
+        """What the members of the offline phase agree on."""
+        return OfflineSpec(
+            backend=self.backend,
+            operator=self.operator,
+            solver=self.solver,
+            vectors=self.vectors,
+            rank=self.rank,
+            block=self.block,
+            keep=self.keep,
+            layout=self.layout,
+            self_loops=self.self_loops,
+            regulariser=self.regulariser,
+            hide_topology=self.hide_topology,
+            directed=self.directed,
         )
 
     @property
