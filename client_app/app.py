@@ -3,7 +3,7 @@
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from client_app import handlers
+from client_app import handlers, offline
 from client_app.answer import answer
 
 app = ClientApp()
@@ -13,6 +13,12 @@ app = ClientApp()
 def join(message: Message, context: Context) -> Message:
     """Say who this is, for the comparison before the first round."""
     return answer(message, context, handlers.join)
+
+
+@app.query("offline")
+def offline_step(message: Message, context: Context) -> Message:
+    """Take one step of the offline phase."""
+    return answer(message, context, offline.step)
 
 
 @app.train()

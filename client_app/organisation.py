@@ -29,11 +29,12 @@ _CACHED = 64
 
 @dataclass(frozen=True, eq=False)
 class Organisation:
-    """What the handlers of one client work with."""
+    """What the handlers of one client work with; `folder` is set in a deployment only."""
 
     subgraph: Subgraph
     settings: Settings
     store: Store
+    folder: Path | None = None
 
     @property
     def name(self) -> str:
@@ -112,7 +113,13 @@ def _load(context: Context, settings: Settings) -> Organisation:
         except DataError as error:
             # Benchmark data is public, so the server may read what is wrong with it.
             raise ConfigError(str(error)) from None
-    return Organisation(subgraph, settings, Store(_store_root(context, settings, subgraph.name)))
+    store = Store(_store_root(context, settings, subgraph.name))
+    return Organisation(subgraph, settings, store, folder if _is_deployed(context) else None)
+
+
+def _is_deployed(context: Context) -> bool:
+    """Whether the client has a folder of its own, so that no secret may follow from a seed."""
+    return "data-dir" in context.node_config
 
 
 def _own_folder(context: Context, settings: Settings) -> Path | None:

@@ -1,7 +1,8 @@
 """A grid that knows the organisations behind its nodes."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from flwr.app import ArrayRecord, Message, RecordDict
@@ -11,6 +12,7 @@ from flwr.supercore.run import Run
 from fedlap_app.errors import RunError
 
 POLL_SECONDS = 0.2
+RETRIES = 5
 REFUSAL = "refusal"
 
 
@@ -118,6 +120,50 @@ class MemberGrid(Grid):
             for member in members
         ]
         return [reply.content for reply in self.send_and_receive(messages, timeout=timeout)]
+
+    def stream(
+        self, messages: Iterable[Message], *, timeout: float
+    ) -> Iterator[tuple[str, RecordDict]]:
+        """Organisation and content of each reply, as they arrive.
+
+        A client whose process died is asked again a few times: handlers give the same answer.
+        """
+        waiting: dict[str, Message] = {}
+        tries: Counter[int] = Counter()
+        deadline = time.monotonic() + timeout
+        looked = time.monotonic()
+        for message in messages:
+            waiting.update(self._push(message))
+            if time.monotonic() - looked > POLL_SECONDS:
+                yield from self._collect(waiting, tries, timeout)
+                looked = time.monotonic()
+        while waiting:
+            yield from self._collect(waiting, tries, timeout)
+            if waiting and time.monotonic() >= deadline:
+                self._require_all(list(waiting.values()), [], timeout)
+            if waiting:
+                time.sleep(POLL_SECONDS)
+
+    def _push(self, message: Message) -> dict[str, Message]:
+        self._count(message, "down")
+        return {key: message for key in self._grid.push_messages([message]) if key}
+
+    def _collect(
+        self, waiting: dict[str, Message], tries: Counter[int], timeout: float
+    ) -> Iterator[tuple[str, RecordDict]]:
+        """Replies that have come; failed messages are pushed again, refused ones end the run."""
+        for reply in self._grid.pull_messages(list(waiting)):
+            message = waiting.pop(reply.metadata.reply_to_message_id)
+            node = message.metadata.dst_node_id
+            if reply.has_error() and tries[node] < RETRIES:
+                time.sleep(POLL_SECONDS * 2 ** tries[node])
+                tries[node] += 1
+                again = Message(message.content, node, message.metadata.message_type)
+                waiting.update(self._push(again))
+                continue
+            self._require_all([message], [reply], timeout)
+            self._count(reply, "up")
+            yield self._name(node), reply.content
 
     def _exchange(self, sent: list[Message], timeout: float) -> list[Message]:
         waiting = {key for key in self._grid.push_messages(sent) if key}

@@ -13,6 +13,7 @@ from server_app.averaging import run_fedavg
 from server_app.federation import gather
 from server_app.member_grid import MemberGrid
 from server_app.observer import Observer
+from server_app.offline import run_offline
 from server_app.run_folder import RunFolder
 from server_app.summary import Clock, write_summary
 
@@ -42,10 +43,13 @@ def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
 def _phases(
     grid: MemberGrid, settings: Settings, folder: RunFolder, observer: Observer
 ) -> dict[str, Any]:
-    """Gather the organisations, train and write the summary."""
+    """Gather the organisations, compute the basis if asked for, train, write the summary."""
     clock = Clock()
     members = gather(grid, settings)
     clock.lap("gather")
+    if settings.spectral:
+        folder.write_json("offline.json", run_offline(grid, members, settings).to_json())
+        clock.lap("offline")
     outcome = _METHODS[settings.method](grid, members, settings, folder, observer)
     clock.lap("train")
     return write_summary(

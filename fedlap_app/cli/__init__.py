@@ -12,6 +12,7 @@ _COMMANDS = {
     "datasets": "fedlap_app.cli.data:datasets",
     "partition": "fedlap_app.cli.data:partition",
     "check": "fedlap_app.cli.data:check",
+    "spectrum": "fedlap_app.cli.spectrum:spectrum",
     "train": "fedlap_app.cli.train:train",
     "run": "fedlap_app.cli.run:run",
     "predict": "fedlap_app.cli.predict:predict",

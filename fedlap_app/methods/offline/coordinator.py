@@ -85,6 +85,7 @@ class Coordinator:
         self.choices = choices
         self.done = self.reused = self.resumed = self.simulated = False
         self.senders: dict[str, tuple[str, ...]] | None = None
+        self.facts: Mapping[str, Any] = {}
         self._checkpoints = checkpoints
         self._roster: Roster | None = None
         self._replies: dict[str, list[memoryview]] = {}

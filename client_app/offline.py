@@ -1,0 +1,157 @@
+"""The offline phase at a client: from Flower's records to the member's requests, and back.
+
+A message that is too large comes in parts (`put`), which wait in the store until the request that
+names their hashes; a reply that is too large is kept there, and its parts are fetched (`get`).
+"""
+
+import time
+import tomllib
+from collections import OrderedDict
+from pathlib import Path
+
+from flwr.app import ConfigRecord, RecordDict
+
+from client_app.organisation import Organisation
+from fedlap_app.errors import ConfigError, ProtocolError
+from fedlap_app.methods.offline.job_files import JobFiles
+from fedlap_app.methods.offline.member import Member
+from fedlap_app.methods.offline.messages import Data, Request
+from fedlap_app.methods.offline.parts import (
+    GET,
+    HASH_BYTES,
+    NO_JOB,
+    PUT,
+    count_parts,
+    hashes_of,
+    join_parts,
+    part_of,
+)
+from fedlap_app.methods.offline.party import Party
+from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, stored_secrets
+
+_PARTIES = 64
+_parties: "OrderedDict[int, tuple[Organisation, Party]]" = OrderedDict()
+
+
+def step(organisation: Organisation, content: RecordDict) -> RecordDict:
+    """Answer one message of the offline phase; the store is locked meanwhile."""
+    started = time.perf_counter()
+    own, common = _record(content, "own"), _record(content, "common")
+    kind, job, number = str(own.get("kind")), str(own.get("job")), int(str(own.get("step")))
+    place = _place(job, number)
+    limit = int(organisation.settings.message_mb * 2**20)
+    with organisation.store.lock():
+        party = _party(organisation)
+        post = JobFiles(party.root / "offline" / "post", durable=False)
+        if kind == PUT:
+            which = "common" if own.get("which") == "common" else "own"
+            post.write(f"{which}-{place}-{_index(own)}", _bytes(own, "body"))
+            return _reply(b"", b"", 0.0, 0.0)
+        if kind == GET:
+            whole = post.read(f"reply-{place}", 1)[0]
+            return _reply(part_of(whole, _index(own), limit), b"", 0.0, 0.0)
+        request = Request(
+            kind=kind,
+            job="" if job == NO_JOB else job,
+            step=number,
+            common=_whole(post, common, f"common-{place}"),
+            own=_whole(post, own, f"own-{place}"),
+        )
+        member = Member(party)
+        reply = member.answer(request)
+        hashes = b""
+        if count_parts(len(reply), limit) > 1:
+            hashes = hashes_of(reply, limit)
+            post.write(f"reply-{place}", reply)
+        _clean(post, f"reply-{place}")
+    seconds = time.perf_counter() - started
+    return _reply(part_of(reply, 0, limit), hashes, seconds, member.seconds_secure)
+
+
+def _reply(body: Data, hashes: bytes, seconds: float, secure: float) -> RecordDict:
+    facts = ConfigRecord({"seconds": seconds, "secure": secure})
+    reply = ConfigRecord({"body": bytes(body)} if len(body) else {})
+    if hashes:
+        reply["hashes"] = hashes
+    return RecordDict({"reply": reply, "facts": facts})
+
+
+def _record(content: RecordDict, name: str) -> ConfigRecord:
+    record = content.get(name)
+    if not isinstance(record, ConfigRecord):
+        raise ProtocolError(
+            f"the message has no part {name!r}: it was not made by this app's server"
+        )
+    return record
+
+
+def _bytes(record: ConfigRecord, key: str) -> bytes:
+    value = record.get(key, b"")
+    if not isinstance(value, bytes):
+        raise ProtocolError(f"the message has no bytes {key!r}: it was not made by this server")
+    return value
+
+
+def _index(own: ConfigRecord) -> int:
+    return int(str(own.get("index")))
+
+
+def _place(job: str, number: int) -> str:
+    """Part of a file name; nothing that could leave the store."""
+    if not job.isalnum():
+        raise ProtocolError("the message names no proper job: it was altered")
+    return f"{job}-{number}"
+
+
+def _whole(post: JobFiles, record: ConfigRecord, name: str) -> Data:
+    """Content of a request that came at once or in parts."""
+    hashes = _bytes(record, "hashes")
+    if not hashes:
+        return _bytes(record, "body")
+    names = [f"{name}-{index}" for index in range(len(hashes) // HASH_BYTES)]
+    return join_parts([post.read(each, 1)[0] for each in names if post.has(each)], hashes)
+
+
+def _clean(post: JobFiles, keep: str) -> None:
+    """Delete the parts of this request, and replies to earlier ones."""
+    if post.path.is_dir():
+        post.drop(*(path.name for path in post.path.iterdir() if path.name != keep))
+
+
+def _party(organisation: Organisation) -> Party:
+    """The organisation in the phase; kept while its data and settings stay the same."""
+    kept = _parties.get(id(organisation))
+    if kept is not None and kept[0] is organisation:
+        return kept[1]
+    party = Party(
+        subgraph=organisation.subgraph,
+        spec=organisation.settings.offline_spec,
+        secrets=_secrets(organisation),
+        root=organisation.store.root,
+    )
+    _parties[id(organisation)] = organisation, party
+    while len(_parties) > _PARTIES:
+        _parties.popitem(last=False)
+    return party
+
+
+def _secrets(organisation: Organisation) -> Secrets:
+    if organisation.folder is None:
+        return simulated_secrets(organisation.settings.seed, organisation.name)
+    pins = _pins(organisation.folder / "org.toml")
+    trust = organisation.settings.trust_on_first_use
+    return stored_secrets(organisation.store.root / "offline", pins, trust=trust)
+
+
+def _pins(path: Path) -> dict[str, str]:
+    """Fingerprints of other organisations, from the table `peers` of org.toml."""
+    try:
+        peers = tomllib.loads(path.read_text(encoding="utf-8")).get("peers", {})
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"org.toml cannot be read ({type(error).__name__}): correct it") from None
+    if not isinstance(peers, dict) or not all(isinstance(mark, str) for mark in peers.values()):
+        raise ConfigError(
+            "the table [peers] of org.toml must give a fingerprint for each name: "
+            'write bank-b = "abcd-..." as `fedlap keys` shows it there'
+        )
+    return peers
