@@ -34,18 +34,25 @@ def load_parameters(model: nn.Module, parameters: Mapping[str, NDArray[np.floati
             f"The received parameters lack {missing} and have the unknown {unknown}; "
             "all parties must use the same model settings and version."
         )
-    for name, value in own.items():
-        array = np.asarray(parameters[name])
-        if array.shape != tuple(value.shape):
-            raise ProtocolError(
-                f"The received parameter {name!r} has shape {array.shape} and the model's has "
-                f"{tuple(value.shape)}; all parties must use the same model settings."
-            )
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ProtocolError(
-                f"The received parameter {name!r} has values that are not finite numbers; "
-                "discard this round and lower the learning rate if it happens again."
-            )
+    checked = {name: _checked(name, parameters[name], tuple(own[name].shape)) for name in own}
     with torch.no_grad():
         for name, value in own.items():
-            value.copy_(torch.from_numpy(np.array(parameters[name], dtype=np.float32)))
+            value.copy_(torch.from_numpy(checked[name]))
+
+
+def _checked(name: str, value: NDArray[np.floating], shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Copy of an array as 32-bit floats, or an error that says what is wrong with it."""
+    if np.shape(value) != shape:
+        raise ProtocolError(
+            f"The received parameter {name!r} has shape {np.shape(value)} and the model's has "
+            f"{shape}; all parties must use the same model settings."
+        )
+    is_float = np.asarray(value).dtype.kind == "f"
+    with np.errstate(over="ignore"):
+        array = np.array(value if is_float else np.nan, dtype=np.float32)
+    if not np.isfinite(array).all():
+        raise ProtocolError(
+            f"The received parameter {name!r} has values that are not finite numbers; "
+            "discard this round and lower the learning rate if it happens again."
+        )
+    return array
