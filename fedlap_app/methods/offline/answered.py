@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.methods.offline.job_files import Arrays, JobFiles, pack_arrays, unpack_arrays
-from fedlap_app.methods.offline.messages import CARDS, Data, Request, pack, unpack
+from fedlap_app.methods.offline.job_files import JobFiles, PackedArrays, unpack_arrays
+from fedlap_app.methods.offline.messages import CARDS, Data, Request
 
 _FILE = "answered"
 
@@ -47,11 +47,10 @@ class Answered:
         """The same after one more request."""
         return replace(self, step=request.step, request=request.digest().hex(), expects=expects)
 
-    def write(self, files: JobFiles, reply: Data, arrays: Arrays) -> None:
+    def write(self, files: JobFiles, reply: Data, arrays: PackedArrays) -> None:
         """Write everything in one file, the reply last."""
-        table, contents = pack_arrays(arrays)
         facts = json.dumps(self.__dict__).encode()
-        files.write_next(_FILE, self.step, facts, table, pack(*contents), reply)
+        files.write_next(_FILE, self.step, facts, *arrays, reply)
 
     @classmethod
     def read(cls, files: JobFiles) -> "Answered | None":
@@ -72,7 +71,7 @@ def stored_reply(files: JobFiles) -> memoryview:
 def stored_arrays(files: JobFiles) -> dict[str, NDArray[np.generic]]:
     """The arrays that were written last."""
     parts = files.read(files.newest(_FILE), 4)
-    return unpack_arrays(parts[1], unpack(parts[2]))
+    return unpack_arrays(parts[1], parts[2])
 
 
 def stamp(files: JobFiles) -> tuple[str, int, int]:

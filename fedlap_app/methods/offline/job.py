@@ -14,7 +14,13 @@ from fedlap_app.methods.offline.agreement import Agreement
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake, unpack_senders
 from fedlap_app.methods.offline.iteration import Iteration, Sent, first_transcript
-from fedlap_app.methods.offline.job_files import JobFiles, pack_arrays, unpack_arrays
+from fedlap_app.methods.offline.job_files import (
+    NO_ARRAYS,
+    JobFiles,
+    PackedArrays,
+    pack_arrays,
+    unpack_arrays,
+)
 from fedlap_app.methods.offline.messages import (
     COMPARE,
     CONTRIBUTION,
@@ -128,7 +134,7 @@ class Job:
             members=roster.members_hash,
         )
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
-        state.after(request, PAIRS).write(self.files, reply, {})
+        state.after(request, PAIRS).write(self.files, reply, NO_ARRAYS)
         return reply
 
     def _handshake(self) -> Handshake:
@@ -151,14 +157,14 @@ class Job:
         differing = handshake.differing(sealed)
         if differing:
             reply = pack(MISMATCH, pack_named(handshake.edge_hashes(differing)))
-            last.after(request, COMPARE).write(self.files, reply, {})
+            last.after(request, COMPARE).write(self.files, reply, NO_ARRAYS)
             return reply
         agreement = handshake.agree(sealed, unpack_senders(request.common))
         self.files.write("agreed", *agreement.pack())
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
-        reply = pack(CONTRIBUTION, *iteration.begin())
-        return self._keep(iteration, last.after(request, SUMS), reply)
+        reply = pack(CONTRIBUTION, pack_named(iteration.begin()))
+        return self._keep(iteration, last.after(request, SUMS), reply, NO_ARRAYS)
 
     def _compare(self, request: Request, last: Answered) -> Data:
         """Count the edges that only one side has; the own ones go to a local log."""
@@ -174,7 +180,7 @@ class Job:
             log.warning("%s: edges that %s lacks are in %s", self.party.name, peer, path)
             counts += [peer.encode(), b"%d" % found.only_mine, b"%d" % found.only_theirs]
         reply = pack(*counts)
-        last.after(request, "").write(self.files, reply, {})
+        last.after(request, "").write(self.files, reply, NO_ARRAYS)
         self.files.drop("begun")
         return reply
 
@@ -188,11 +194,13 @@ class Job:
             iteration.solver.absorb(received, small)
         # The state goes through its stored form, so that a process that goes on and one that was
         # started anew work on arrays of one memory layout, and BLAS rounds alike.
-        self._restore(iteration, *pack_arrays(self._arrays(iteration)))
+        arrays = pack_arrays(self._arrays(iteration))
+        self._restore(iteration, *arrays)
         if iteration.done:
-            return self._keep(iteration, last.after(request, SHARE), lead(iteration, request.step))
-        reply = pack(CONTRIBUTION, *iteration.contribute(request.step))
-        return self._keep(iteration, last.after(request, SUMS), reply)
+            state, reply = last.after(request, SHARE), lead(iteration, request.step)
+            return self._keep(iteration, state, reply, arrays)
+        reply = pack(CONTRIBUTION, pack_named(iteration.contribute(request.step)))
+        return self._keep(iteration, last.after(request, SUMS), reply, arrays)
 
     def _share(self, request: Request, last: Answered) -> Data:
         """Read the solution, keep the basis and forget the keys."""
@@ -200,13 +208,15 @@ class Job:
         basis = finish(iteration, request, last, self.party)
         self.party.bases.save(basis)
         reply = pack(DONE)
-        last.after(request, "").write(self.files, reply, {})
+        last.after(request, "").write(self.files, reply, NO_ARRAYS)
         self.secure = iteration.meter.secure
         del iteration, basis
         self.files.drop("begun", "agreed", "Q", "Z")
         return reply
 
-    def _keep(self, iteration: Iteration, state: Answered, reply: Data) -> Data:
+    def _keep(
+        self, iteration: Iteration, state: Answered, reply: Data, arrays: PackedArrays
+    ) -> Data:
         """Store state and reply, then keep the iteration in memory for the next message."""
         if iteration.solver is not None:
             self.files.sync_columns(iteration.solver.basis.Q)
@@ -218,7 +228,7 @@ class Job:
             columns=iteration.columns,
             numbers=iteration.numbers,
         )
-        state.write(self.files, reply, self._arrays(iteration))
+        state.write(self.files, reply, arrays)
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
         _live[self.files.path] = last_answer.stamp(self.files), iteration
         while len(_live) > _LIVE:
@@ -250,8 +260,8 @@ class Job:
         return {**iteration.solver.state(), "totals": iteration.totals}
 
     @staticmethod
-    def _restore(iteration: Iteration, table: bytes, contents: list[Data]) -> None:
-        arrays = unpack_arrays(table, [memoryview(content) for content in contents])
+    def _restore(iteration: Iteration, table: bytes, contents: bytes) -> None:
+        arrays = unpack_arrays(table, contents)
         del arrays["totals"]
         if iteration.solver is not None:
             iteration.solver.restore(arrays)

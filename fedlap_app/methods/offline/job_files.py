@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.methods.offline.messages import Data, pieces, unpack
+from fedlap_app.methods.offline.messages import Data, pack, pieces, unpack
 
-Arrays = Mapping[str, NDArray[np.generic]]
+PackedArrays = tuple[bytes, bytes]
+NO_ARRAYS: PackedArrays = (b"{}", b"")
 
 
 class JobFiles:
@@ -75,7 +76,12 @@ class JobFiles:
         return found[-1].name if found else ""
 
     def _numbered(self, name: str) -> list[Path]:
-        return sorted(self.path.glob(f"{name}-*"))
+        try:
+            with os.scandir(self.path) as entries:
+                names = sorted(e.name for e in entries if e.name.startswith(f"{name}-"))
+        except FileNotFoundError:
+            return []
+        return [self.path / each for each in names]
 
     def read(self, name: str, count: int | None = None) -> list[memoryview]:
         """Parts of a file; only those that are looked at are read from disk."""
@@ -115,21 +121,20 @@ class JobFiles:
             (self.path / name).unlink(missing_ok=True)
 
 
-def pack_arrays(arrays: Arrays) -> tuple[bytes, list[Data]]:
-    """Names, types and shapes as JSON, and the content of each array."""
+def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> PackedArrays:
+    """Names, types and shapes as JSON, and the content of all arrays."""
     table = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-    contents = [np.ascontiguousarray(array).tobytes() for array in arrays.values()]
-    return json.dumps(table).encode(), list(contents)
+    return json.dumps(table).encode(), pack(*(array.tobytes() for array in arrays.values()))
 
 
-def unpack_arrays(table: Data, contents: list[memoryview]) -> dict[str, NDArray[np.generic]]:
+def unpack_arrays(table: Data, contents: Data) -> dict[str, NDArray[np.generic]]:
     """Read what `pack_arrays` gave, as new arrays in C order."""
-    described = json.loads(bytes(table))
-    if len(described) != len(contents):
+    described, parts = json.loads(bytes(table)), unpack(contents)
+    if len(described) != len(parts):
         raise ProtocolError("The stored state of a job is damaged; start a new job.")
     return {
-        name: np.frombuffer(content, dtype=np.dtype(kind)).reshape(shape).copy()
-        for (name, (kind, shape)), content in zip(described.items(), contents, strict=True)
+        name: np.frombuffer(part, dtype=np.dtype(kind)).reshape(shape).copy()
+        for (name, (kind, shape)), part in zip(described.items(), parts, strict=True)
     }
 
 

@@ -1,6 +1,6 @@
 """The server's side of one step: one running sum for each recipient, added as replies arrive."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.messages import Data
@@ -27,27 +27,27 @@ class StepSums:
         self._senders = senders
         self._sums: dict[str, Accumulator] = {}
 
-    def add(self, sender: str, contributions: Sequence[Data]) -> None:
-        """Add all contributions of one member; a wrong one is refused with its reason."""
-        for data in contributions:
-            header, _ = Header.unpack(data)
-            if header.sender != sender:
+    def add(self, sender: str, contributions: Mapping[str, Data]) -> None:
+        """Add all contributions of one member, by recipient; a wrong one is refused."""
+        for recipient, data in contributions.items():
+            total = self._sums.get(recipient) or self._begin(recipient, data)
+            total.add(data)
+            if sender in total.missing:
                 raise ProtocolError(
-                    f"{sender!r} sent a contribution in the name of {header.sender!r}; "
-                    "it was misrouted or altered."
+                    f"{sender!r} sent a contribution in the name of another member; "
+                    "it was misrouted or altered, start a new job."
                 )
-            for name, value in self._expected.items():
-                if getattr(header, name) != value:
-                    raise ProtocolError(
-                        f"A contribution of {sender!r} says {name} = {getattr(header, name)!r} "
-                        f"where {value!r} was expected; it is stale, misrouted or altered."
-                    )
-            self._sum(header).add(data)
 
-    def _sum(self, header: Header) -> Accumulator:
-        recipient = header.recipient
-        if recipient not in self._sums:
-            self._sums[recipient] = make_accumulator(header.of(""), self._senders(recipient))
+    def _begin(self, recipient: str, data: Data) -> Accumulator:
+        """A new sum; its first contribution must belong to this step."""
+        header = Header.unpack(data)[0].of("")
+        for name, value in {**self._expected, "recipient": recipient}.items():
+            if getattr(header, name) != value:
+                raise ProtocolError(
+                    f"A contribution says {name} = {getattr(header, name)!r} where {value!r} was "
+                    "expected; it is stale, misrouted or altered."
+                )
+        self._sums[recipient] = make_accumulator(header, self._senders(recipient))
         return self._sums[recipient]
 
     def small(self) -> bytes:
