@@ -7,7 +7,7 @@ import numpy as np
 
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs import feature_file, organisation
-from fedlap_app.graphs.arrays import Bools, Features, Ints, Strings, stored_values
+from fedlap_app.graphs.arrays import Bools, Features, Ints, Strings, stored_values, strings
 from fedlap_app.graphs.edge_table import read_edges, write_edges
 from fedlap_app.graphs.organisation import Organisation, read_organisation, write_organisation
 from fedlap_app.graphs.subgraph import Subgraph
@@ -83,6 +83,7 @@ def _check_ids(table: Table) -> None:
     empty = np.flatnonzero(ids == "")
     if empty.size:
         raise DataError(f"{table.where(empty[0])}: the id is empty: give every node one.")
+    strings(ids, f"{table.path}: the column id")
     order = np.argsort(ids, kind="stable")
     twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
     if twice.size:
