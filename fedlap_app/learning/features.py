@@ -8,6 +8,7 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from fedlap_app.learning.sparse import SparseMatrix
 
@@ -19,32 +20,35 @@ SPARSE_DENSITY = 0.05
 class Features(Protocol):
     """What a first layer needs of the features."""
 
-    def times(self, weight: Tensor) -> Tensor:
-        """Multiply the (n, d) features with a (d, h) weight."""
+    def times(self, weight: Tensor, dropout: float = 0.0) -> Tensor:
+        """Multiply the (n, d) features with a (d, h) weight; drop entries of the raw features."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseFeatures:
-    """Features as one dense matrix."""
+    """Normalised features ``x``, and what normalising subtracted from each row."""
 
     x: Tensor
+    shift: Tensor
 
-    def times(self, weight: Tensor) -> Tensor:
-        """Multiply the (n, d) features with a (d, h) weight."""
-        return self.x @ weight
+    def times(self, weight: Tensor, dropout: float = 0.0) -> Tensor:
+        """Multiply the (n, d) features with a (d, h) weight; drop entries of the raw features."""
+        if not dropout:
+            return self.x @ weight
+        return (functional.dropout(self.x + self.shift, dropout) - self.shift) @ weight
 
 
 @dataclass(frozen=True, eq=False)
 class SparseFeatures:
-    """Features as ``matrix - shift 1'``: normalised rows that keep their zeros implicit."""
+    """The same as ``scaled - shift 1'``, which keeps the zeros of the raw features implicit."""
 
-    matrix: SparseMatrix
-    shift: Tensor | None
+    scaled: SparseMatrix
+    shift: Tensor
 
-    def times(self, weight: Tensor) -> Tensor:
-        """Multiply the (n, d) features with a (d, h) weight."""
-        product = self.matrix.times(weight)
-        return product if self.shift is None else product - self.shift * weight.sum(dim=0)
+    def times(self, weight: Tensor, dropout: float = 0.0) -> Tensor:
+        """Multiply the (n, d) features with a (d, h) weight; drop entries of the raw features."""
+        x = self.scaled.dropped(dropout) if dropout else self.scaled
+        return x.times(weight) - self.shift * weight.sum(dim=0)
 
 
 def features_on(
@@ -54,25 +58,32 @@ def features_on(
     device: torch.device,
 ) -> Features:
     """Bring features to a device, each row normalised as LayerNorm does (without gain and bias)."""
+    nodes, width = features.shape
+    scale, mean = np.ones(nodes), np.zeros(nodes)
+    if normalise and width > 0:
+        mean, variance = _moments(features)
+        scale = 1.0 / np.sqrt(variance + LAYER_NORM_EPSILON)
+    shift = torch.from_numpy((mean * scale).astype(np.float32)).to(device).unsqueeze(1)
+    if isinstance(features, np.ndarray) or features.nnz > SPARSE_DENSITY * nodes * width:
+        dense = features if isinstance(features, np.ndarray) else features.toarray()
+        normal = (scale[:, None] * (dense - mean[:, None])).astype(np.float32)
+        return DenseFeatures(torch.from_numpy(normal).to(device), shift)
+    scaled = scipy.sparse.diags_array(scale) @ features
+    return SparseFeatures(SparseMatrix.from_scipy(scaled, device), shift)
+
+
+def _moments(
+    features: NDArray[np.float32] | scipy.sparse.csr_array,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance of each row, zeros included."""
     if isinstance(features, np.ndarray):
-        return _dense(features, normalise, device)
-    if features.nnz > SPARSE_DENSITY * features.shape[0] * features.shape[1]:
-        return _dense(features.toarray(), normalise, device)
-    if not normalise:
-        return SparseFeatures(SparseMatrix.from_scipy(features, device), None)
+        return features.mean(axis=1, dtype=np.float64), features.var(axis=1, dtype=np.float64)
     width = features.shape[1]
     wide = scipy.sparse.csr_array(features, dtype=np.float64)
     mean = wide.sum(axis=1) / width
-    variance = (wide * wide).sum(axis=1) / width - mean**2
-    scale = 1.0 / np.sqrt(np.maximum(variance, 0.0) + LAYER_NORM_EPSILON)
-    matrix = SparseMatrix.from_scipy(scipy.sparse.diags_array(scale) @ wide, device)
-    shift = torch.from_numpy((mean * scale).astype(np.float32)).to(device).unsqueeze(1)
-    return SparseFeatures(matrix, shift)
-
-
-def _dense(values: NDArray[np.float32], normalise: bool, device: torch.device) -> DenseFeatures:
-    # A copy: the arrays of a Subgraph are read-only.
-    x = torch.from_numpy(np.array(values, dtype=np.float32)).to(device)
-    if normalise and x.shape[1] > 0:
-        x = torch.nn.functional.layer_norm(x, (x.shape[1],), eps=LAYER_NORM_EPSILON)
-    return DenseFeatures(x)
+    centred = wide.copy()
+    centred.data -= np.repeat(mean, np.diff(wide.indptr))
+    # The zeros that are not stored are off by the mean, too.
+    implicit = width - np.diff(wide.indptr)
+    variance = ((centred * centred).sum(axis=1) + implicit * mean**2) / width
+    return mean, variance

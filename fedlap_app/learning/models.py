@@ -70,6 +70,7 @@ class FeatureModel(nn.Module):
         super().__init__()
         self.kind = spec.kind
         self.dropout = spec.dropout
+        self.input_dropout = spec.input_dropout
         self.hops = spec.hops if spec.kind == "decoupled" else 0
         widths = (spec.num_features, *spec.hidden, spec.num_classes)
         layer = _LAYER[spec.kind]
@@ -83,7 +84,8 @@ class FeatureModel(nn.Module):
                 "build both from one ModelSpec."
             )
         first, *others = (cast(DenseLayer, layer) for layer in self.layers)
-        hidden: Tensor = first(tensors.x.times(first.weight), tensors.propagation)
+        product = tensors.x.times(first.weight, self.input_dropout if self.training else 0.0)
+        hidden: Tensor = first(product, tensors.propagation)
         for layer in others:
             hidden = functional.dropout(hidden.relu(), self.dropout, self.training)
             hidden = layer(hidden @ layer.weight, tensors.propagation)

@@ -7,20 +7,23 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+
+def _csr(crow: Tensor, column: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    return torch.sparse_csr_tensor(crow, column, values, size=size, check_invariants=False)
 
 
 def _to_torch(matrix: scipy.sparse.csr_array, device: torch.device) -> Tensor:
+    parts = (
+        torch.from_numpy(matrix.indptr.astype(np.int64)).to(device),
+        torch.from_numpy(matrix.indices.astype(np.int64)).to(device),
+        torch.from_numpy(matrix.data.astype(np.float32)).to(device),
+    )
     with warnings.catch_warnings():
         # "Sparse CSR tensor support is in beta state", once a process.
         warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int64)),
-            torch.from_numpy(matrix.data.astype(np.float32)),
-            size=matrix.shape,
-            device=device,
-            check_invariants=False,
-        )
+        return _csr(*parts, matrix.shape)
 
 
 class _Product(torch.autograd.Function):
@@ -43,10 +46,14 @@ class _Product(torch.autograd.Function):
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """A sparse matrix and its transpose, both in CSR form."""
+    """A sparse matrix and its transpose, both in CSR form.
+
+    ``order`` gives the values of the transpose: ``forward.values()[order]``.
+    """
 
     forward: Tensor
     transpose: Tensor
+    order: Tensor
 
     @classmethod
     def from_scipy(
@@ -54,11 +61,13 @@ class SparseMatrix:
     ) -> "SparseMatrix":
         """Copy a scipy matrix to the device as 32-bit floats."""
         device = torch.device(device)
-        rows = scipy.sparse.csr_array(matrix)
-        columns = scipy.sparse.csr_array(rows.T)
-        for part in (rows, columns):
-            part.sum_duplicates()
-        return cls(_to_torch(rows, device), _to_torch(columns, device))
+        rows = scipy.sparse.csr_array(matrix, copy=True)
+        rows.sum_duplicates()
+        numbered = (np.arange(rows.nnz), rows.indices, rows.indptr)
+        columns = scipy.sparse.csr_array(scipy.sparse.csr_array(numbered, shape=rows.shape).T)
+        order = torch.from_numpy(columns.data.astype(np.int64)).to(device)
+        columns.data = rows.data[columns.data]
+        return cls(_to_torch(rows, device), _to_torch(columns, device), order)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -70,3 +79,15 @@ class SparseMatrix:
         """Multiply with a dense matrix; the gradient flows to the dense matrix."""
         product: Tensor = _Product.apply(self.forward, self.transpose, dense)  # type: ignore[no-untyped-call]
         return product
+
+    def dropped(self, probability: float) -> "SparseMatrix":
+        """Drop each entry with a probability and scale up the others."""
+        values = functional.dropout(self.forward.values(), probability)
+        rows, columns = self.forward, self.transpose
+        return SparseMatrix(
+            _csr(rows.crow_indices(), rows.col_indices(), values, self.shape),
+            _csr(
+                columns.crow_indices(), columns.col_indices(), values[self.order], self.shape[::-1]
+            ),
+            self.order,
+        )

@@ -44,6 +44,8 @@ class ModelSpec:
     input_norm : bool (default: True)
         Normalise each node's features to mean 0 and variance 1 (LayerNorm without gain and bias,
         which the first layer has already).
+    input_dropout : float (default: 0.0)
+        Probability that a feature of a node is dropped in training.
     """
 
     kind: Kind
@@ -53,6 +55,7 @@ class ModelSpec:
     hops: int = 2
     dropout: float = 0.5
     input_norm: bool = True
+    input_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         _check_choice("The model", self.kind, get_args(Kind))
@@ -62,6 +65,7 @@ class ModelSpec:
             _check_count("A hidden layer's width", width, 1)
         _check_count("The number of hops", self.hops, 0)
         _check_range("The dropout", self.dropout, 0.0, 1.0, "from 0 up to, but not, 1")
+        _check_range("The input dropout", self.input_dropout, 0.0, 1.0, "from 0 up to, but not, 1")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from fedlap_app.learning.determinism import seeded
 from fedlap_app.learning.features import DenseFeatures, SparseFeatures, features_on
 
 CPU = torch.device("cpu")
@@ -40,3 +41,17 @@ def test_a_constant_row_becomes_zero():
 def test_no_features():
     features = features_on(np.zeros((4, 0), np.float32), normalise=True, device=CPU)
     assert features.times(torch.zeros(0, 3)).shape == (4, 3)
+
+
+@pytest.mark.parametrize("density", [0.03, 0.5])
+def test_dropout_leaves_the_mean_and_drops_only_entries(density):
+    raw = _sparse(density)
+    features = features_on(raw, normalise=True, device=CPU)
+    whole = features.times(torch.eye(60))
+    with seeded(0):
+        drawn = torch.stack([features.times(torch.eye(60), 0.5) for _ in range(400)])
+    empty = torch.from_numpy(raw.toarray() == 0)
+    torch.testing.assert_close(drawn[7][empty], whole[empty])
+    # Each raw entry is doubled or dropped: its mean over 400 draws has the deviation entry / 20.
+    raw_entry = (whole + features.shift).abs()
+    assert ((drawn.mean(dim=0) - whole).abs() <= 0.25 * raw_entry + 1e-4).all()

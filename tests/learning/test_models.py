@@ -80,8 +80,9 @@ def test_edges_to_external_nodes_are_left_out(make_subgraph, kind):
     assert torch.equal(model(tensors), model(_built(joined, kind)[1]))
 
 
-def test_dropout_acts_in_training_only(make_subgraph):
-    model, tensors = _built(make_subgraph(), "sage", dropout=0.5)
+@pytest.mark.parametrize("options", [{"dropout": 0.5}, {"dropout": 0.0, "input_dropout": 0.5}])
+def test_dropout_acts_in_training_only(make_subgraph, options):
+    model, tensors = _built(make_subgraph(), "sage", **options)
     assert torch.equal(model(tensors), model(tensors))
     model.train()
     assert not torch.equal(model(tensors), model(tensors))

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse
 import torch
 
+from fedlap_app.learning.determinism import seeded
 from fedlap_app.learning.sparse import SparseMatrix
 
 
@@ -24,7 +25,7 @@ def test_the_product_and_its_gradient_are_those_of_the_dense_matrix():
 
 def test_finite_differences_agree_with_the_gradient():
     parts = SparseMatrix.from_scipy(_matrix(6, 4))
-    double = SparseMatrix(parts.forward.double(), parts.transpose.double())
+    double = SparseMatrix(parts.forward.double(), parts.transpose.double(), parts.order)
     x = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda value: double.times(value).tanh(), (x,))
 
@@ -40,3 +41,15 @@ def test_a_gradient_with_strides_of_zero_is_taken():
 def test_a_matrix_without_entries_gives_zeros():
     product = SparseMatrix.from_scipy(scipy.sparse.csr_array((3, 2))).times(torch.ones(2, 4))
     assert torch.equal(product, torch.zeros(3, 4))
+
+
+def test_dropped_entries_are_the_same_in_the_transpose():
+    whole = SparseMatrix.from_scipy(_matrix(40, 50, density=1.0))
+    with seeded(3):
+        part = whole.dropped(0.75)
+    forward, transpose = part.forward.to_dense(), part.transpose.to_dense()
+    assert torch.equal(forward, transpose.T)
+    kept = forward != 0
+    torch.testing.assert_close(forward[kept], 4 * whole.forward.to_dense()[kept])
+    # 500 of 2000 entries are kept on average, with a deviation of 19.
+    assert 400 < kept.sum() < 600

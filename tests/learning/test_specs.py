@@ -15,6 +15,7 @@ from fedlap_app.learning.specs import ModelSpec, TrainSpec
         ({"hidden": (64, 0)}, "width is 0"),
         ({"hops": -1}, "hops is -1"),
         ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"input_dropout": -0.1}, "input dropout is -0.1"),
         ({"dropout": float("nan")}, "dropout is nan"),
     ],
 )
