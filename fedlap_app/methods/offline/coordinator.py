@@ -94,9 +94,9 @@ class Coordinator:
         self._ask(Request(HELLO, "", 0, common))
 
     def _ask(self, request: Request, own: Mapping[str, Data] | None = None) -> None:
-        """Set the next requests; `own` is what each member gets for itself."""
-        own = own or {}
-        self.requests = {n: replace(request, own=own.get(n, b"")) for n in self.names}
+        """Set the next requests; `own` is what each member gets for itself, if it is asked."""
+        own = dict.fromkeys(self.names, b"") if own is None else own
+        self.requests = {name: replace(request, own=part) for name, part in own.items()}
         self._replies = {}
         self._sums = None
         if request.kind in (PAIRS, SUMS):
@@ -127,7 +127,7 @@ class Coordinator:
 
     def take(self, name: str, reply: Data) -> None:
         """Take the reply of one member; contributions are added at once and not kept."""
-        if name not in self.names or name in self._replies:
+        if name not in self.requests or name in self._replies:
             raise ProtocolError(f"A second or foreign reply came from {name!r}; it is refused.")
         parts = unpack(reply)
         if self._sums is not None and parts and bytes(parts[0]) == CONTRIBUTION:
@@ -143,7 +143,7 @@ class Coordinator:
         price
             For each member what the phase has cost so far, for its certificate.
         """
-        missing = [name for name in self.names if name not in self._replies]
+        missing = [name for name in self.requests if name not in self._replies]
         if missing:
             raise ProtocolError(f"No reply from {', '.join(missing)}; wait for all.")
         kind = self.request.kind
@@ -235,12 +235,12 @@ class Coordinator:
             self._ask(Request(SHARE, job, step, bytes(solved[0])), own)
 
     def _mismatches(self) -> dict[str, Data]:
-        """Hashes of edges, for those who disagree."""
-        boxes: dict[str, dict[str, Data]] = {name: {} for name in self.names}
+        """Hashes of edges, for those who disagree; nobody else is asked."""
+        boxes: dict[str, dict[str, Data]] = {}
         for sender, parts in self._replies.items():
             if bytes(parts[0]) == MISMATCH:
                 for recipient, data in unpack_named(parts[1]).items():
-                    boxes[recipient][sender] = data
+                    boxes.setdefault(recipient, {})[sender] = data
         return {name: pack_named(box) for name, box in boxes.items()}
 
     def _tags(self, allowed: set[bytes]) -> set[bytes]:

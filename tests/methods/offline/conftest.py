@@ -1,5 +1,6 @@
 """Offline phases without Flower: members and coordinator call each other in one process."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,9 @@ SPEC = OfflineSpec(
     hide_topology=True,
     directed=False,
 )
+
+
+_numbers = itertools.count()
 
 
 def random_parts(nodes=40, clients=3, edges=90, seed=0, *, directed=False):
@@ -59,7 +63,6 @@ class Phase:
         self.seed = seed
         self.make_secrets = secrets or (lambda name: simulated_secrets(seed, name))
         self.log = []
-        self.count = 0
 
     def member(self, part):
         secrets = self.make_secrets(part.name)
@@ -70,9 +73,8 @@ class Phase:
         return {part.name: self.member(part) for part in self.parts}
 
     def coordinator(self, **choices):
-        self.count += 1
         names = [part.name for part in self.parts]
-        chosen = Choices(f"hello{self.count}", self.spec.hide_topology, **choices)
+        chosen = Choices(f"hello{next(_numbers)}", self.spec.hide_topology, **choices)
         return Coordinator(names, chosen, Checkpoints(self.root / "server"))
 
     def run(self, coordinator=None, *, rounds=10_000, around=None, **choices):

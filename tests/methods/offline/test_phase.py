@@ -82,9 +82,7 @@ def test_a_directed_graph_is_made_symmetric_for_other_operators(make_phase):
     phase = make_phase(operator="sym", directed=True, vectors=40, rank=5)
     phase.run()
     dense = reference.whole_operator("sym", whole(phase)) @ np.eye(40)
-    np.testing.assert_allclose(
-        phase.gathered()[1], np.linalg.eigvalsh(dense)[:5], atol=1e-6
-    )
+    np.testing.assert_allclose(phase.gathered()[1], np.linalg.eigvalsh(dense)[:5], atol=1e-6)
 
 
 @pytest.mark.parametrize("clients", [2, 3, 21, 50])
