@@ -5,6 +5,7 @@ SuperLink that it starts stays up and keeps the working directory of the first r
 gives a run a SuperLink of its own, waits for the outcome and stops the SuperLink.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -140,9 +141,23 @@ def _free_ports(count: int) -> list[int]:
 
 def _processes_with(argument: str) -> list[int]:
     """Processes whose command line names `argument`."""
-    done = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=False)
-    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines() if argument in line]
-    return [int(line[0]) for line in lines if int(line[0]) != os.getpid()]
+    found = [pid for pid, command in _command_lines() if argument in command]
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _command_lines() -> Iterator[tuple[int, str]]:
+    """Every process and its command line; `ps` serves where there is no /proc."""
+    if Path("/proc/self/cmdline").exists():
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                yield int(entry.parent.name), entry.read_bytes().decode(errors="replace")
+        return
+    listing = subprocess.run(
+        ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=False
+    )
+    for line in listing.stdout.splitlines():
+        pid, _, command = line.strip().partition(" ")
+        yield int(pid), command
 
 
 def _end(pid: int, patience: float = 10.0) -> None:

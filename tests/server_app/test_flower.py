@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedlap_app.settings import Settings
-from server_app.flower import LocalFlower
+from server_app.flower import LocalFlower, _processes_with
 from server_app.in_process import run_in_process
 from server_app.run_folder import RunFolder
 
@@ -25,6 +25,7 @@ def flower(tmp_path_factory):
         with LocalFlower(ROOT, folder / "flwr") as running:
             running.runs = folder / "fedlap" / "runs"
             yield running
+        assert not _processes_with(str(running.log_file)), "the SuperLink is still there"
 
 
 @pytest.mark.parametrize("dataset", ["banks", "digits"])
