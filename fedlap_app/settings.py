@@ -52,6 +52,9 @@ class Settings:
     hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
     hops: int = knob(2, "propagation steps of the decoupled model", low=0, high=64)
     dropout: float = knob(0.5, "share of activations dropped in training", low=0.0, high=0.99)
+    input_dropout: float = knob(
+        0.0, "share of input features dropped in training", low=0.0, high=0.99
+    )
     input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)")
 
     rounds: int = knob(60, "training rounds", low=1, high=100_000)
@@ -152,6 +155,7 @@ class Settings:
             hidden=parse_widths(self.hidden),
             hops=self.hops,
             dropout=self.dropout,
+            input_dropout=self.input_dropout,
             input_norm=self.input_norm,
         )
 
