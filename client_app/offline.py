@@ -24,6 +24,7 @@ from fedlap_app.methods.offline.parts import (
     count_parts,
     hashes_of,
     join_parts,
+    part_bytes,
     part_of,
 )
 from fedlap_app.methods.offline.party import Party
@@ -39,7 +40,7 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
     own, common = _record(content, "own"), _record(content, "common")
     kind, job, number = str(own.get("kind")), str(own.get("job")), int(str(own.get("step")))
     place = _place(job, number)
-    limit = int(organisation.settings.message_mb * 2**20)
+    limit = part_bytes(organisation.settings.message_mb)
     with organisation.store.lock():
         party = _party(organisation)
         post = JobFiles(party.root / "offline" / "post", durable=False)

@@ -30,7 +30,7 @@ class LogProgress:
         self._started = self._said = time.perf_counter()
 
     def __call__(self, number: int, rounds: int) -> None:
-        """Take note of a finished round trip."""
+        """Take note of a finished step; it is one round trip unless a message was too large."""
         now = time.perf_counter()
         if number == 0 or (now - self._said < 1.0 and number < rounds):
             return
@@ -55,7 +55,7 @@ def run_offline(
     settings
         Settings of the run.
     progress
-        Is told of every round trip and how many are expected (default: log lines).
+        Is told of every step and how many are expected (default: log lines).
     """
     choices = Choices(
         hello=secrets.token_hex(16),
@@ -70,7 +70,7 @@ def run_offline(
     rounds = settings.offline_spec.rounds()
     progress = progress or LogProgress()
     while not coordinator.done:
-        kind = coordinator.request.kind
+        kind, step = coordinator.request.kind, coordinator.request.step
         _exchange(coordinator, post, price)
         coordinator.advance(price.per_member())
         if kind == HELLO:
@@ -78,7 +78,7 @@ def run_offline(
         if kind == CARDS or (coordinator.resumed and kind == HELLO):
             _warn(coordinator, settings)
         coordinator.checkpoint(price.to_json())
-        progress(price.round_trips, rounds)
+        progress(0 if kind in HANDSHAKE else step - 1, rounds)
     log(INFO, "Spectral basis: %s", "reused" if coordinator.reused else "finished")
     price.update()
     return OfflineOutcome(coordinator.request.job, coordinator.reused, coordinator.resumed, price)

@@ -15,6 +15,7 @@ from fedlap_app.methods.offline.parts import (
     count_parts,
     hashes_of,
     join_parts,
+    part_bytes,
     part_of,
 )
 from fedlap_app.settings import Settings
@@ -47,7 +48,7 @@ class Post:
     def __init__(self, grid: MemberGrid, members: Sequence[Member], settings: Settings) -> None:
         self._grid = grid
         self._nodes = {member.name: member.node_id for member in members}
-        self._limit = int(settings.message_mb * 2**20)
+        self._limit = part_bytes(settings.message_mb)
         self._timeout = settings.step_timeout
         self.trips = 0
 

@@ -12,6 +12,11 @@ NO_JOB = "none"
 HASH_BYTES = 32
 
 
+def part_bytes(megabytes: float) -> int:
+    """Content of one message, with room left for names and hashes."""
+    return int(megabytes * 2**20 * 15 / 16)
+
+
 def count_parts(size: int, limit: int) -> int:
     """Parts of at most `limit` bytes that a message of `size` bytes takes."""
     return max(1, -(-size // limit))
