@@ -51,17 +51,17 @@ class Settings:
     model: str = knob("sage", "feature model", choices=("sage", "gcn", "decoupled"))
     hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
     hops: int = knob(2, "propagation steps of the decoupled model", low=0, high=64)
-    dropout: float = knob(0.5, "share of activations dropped in training", low=0.0, high=0.99)
+    dropout: float = knob(0.8, "share of activations dropped in training", low=0.0, high=0.99)
     input_dropout: float = knob(
-        0.0, "share of input features dropped in training", low=0.0, high=0.99
+        0.5, "share of input features dropped in training", low=0.0, high=0.99
     )
     input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)")
 
     rounds: int = knob(60, "training rounds", low=1, high=100_000)
-    local_epochs: int = knob(3, "epochs per round at each organisation", low=1, high=10_000)
+    local_epochs: int = knob(5, "epochs per round at each organisation", low=1, high=10_000)
     optimizer: str = knob("adam", "local optimiser", choices=("adam", "sgd"))
-    learning_rate: float = knob(0.01, "step size of the optimiser", low=1e-8, high=100.0)
-    weight_decay: float = knob(5e-4, "L2 penalty of the optimiser", low=0.0, high=10.0)
+    learning_rate: float = knob(0.005, "step size of the optimiser", low=1e-8, high=100.0)
+    weight_decay: float = knob(0.005, "L2 penalty of the optimiser", low=0.0, high=10.0)
     device: str = knob("auto", "where a client computes", choices=("auto", "cpu", "cuda"))
 
     spectral: bool = knob(False, "compute the spectral basis before training")
