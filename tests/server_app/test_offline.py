@@ -19,7 +19,7 @@ from fedlap_app.errors import RunError
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
 from fedlap_app.methods.offline.bases import Bases
-from fedlap_app.methods.offline.job import forget_live
+from fedlap_app.methods.offline.live import forget as forget_live
 from server_app.federation import gather
 from server_app.local_grid import (
     InProcessGrid,

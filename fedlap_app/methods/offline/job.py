@@ -1,15 +1,14 @@
 """One job at one member: each step takes a request and gives the reply and the state after it."""
 
 import warnings
-from collections import OrderedDict
 from dataclasses import astuple, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline import answered as last_answer
+from fedlap_app.methods.offline import live
 from fedlap_app.methods.offline.agreement import Agreement
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake, unpack_senders
@@ -45,14 +44,6 @@ from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.transcript import Transcript
 from fedlap_app.spectral.solvers import Basis
 
-_LIVE = 64
-_live: "OrderedDict[Path, tuple[tuple[str, int, int], Iteration]]" = OrderedDict()
-
-
-def forget_live() -> None:
-    """Drop everything that is kept in memory between messages, as the end of a process does."""
-    _live.clear()
-
 
 class Job:
     """One job at one member.
@@ -73,7 +64,8 @@ class Job:
 
     def answer(self, request: Request, pending: Pending | None) -> Data:
         """Reply to a request: the stored bytes when it is repeated."""
-        last = Answered.read(self.files)
+        kept = live.find(self.files)
+        last = kept.last if kept else Answered.read(self.files)
         if last_answer.is_repeated(last, request):
             return last_answer.stored_reply(self.files)
         if last is None:
@@ -230,16 +222,14 @@ class Job:
         )
         state.write(self.files, reply, arrays)
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
-        _live[self.files.path] = last_answer.stamp(self.files), iteration
-        while len(_live) > _LIVE:
-            _live.popitem(last=False)
+        live.keep(self.files, state, iteration)
         return reply
 
     def _take(self, last: Answered) -> Iteration:
-        """The iteration of the last answer, from memory if nobody else went on."""
-        kept = _live.pop(self.files.path, None)
-        if kept is not None and kept[0] == last_answer.stamp(self.files):
-            return kept[1]
+        """The iteration of the last answer; whatever fails from here on starts from the store."""
+        kept = live.take(self.files)
+        if kept is not None and kept.last is last:
+            return kept.iteration
         agreement = Agreement.unpack(self.files.read("agreed", 3))
         transcript = Transcript(bytes.fromhex(last.transcript))
         iteration = self._iteration(agreement, transcript, Sent(*last.sent))

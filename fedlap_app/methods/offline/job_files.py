@@ -47,7 +47,6 @@ class JobFiles:
         """Write a file of parts: beside its place, synced if durable, then renamed."""
         part, target = self.path / f".{name}.part", self.path / name
         try:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             with os.fdopen(_private(part, os.O_WRONLY | os.O_TRUNC), "wb") as file:
                 file.writelines(pieces(*parts))
                 if self.durable:
@@ -97,7 +96,6 @@ class JobFiles:
 
     def columns(self, name: str, rows: int, count: int) -> NDArray[np.float64]:
         """A matrix, column after column, in mapped memory; zeros when it is new."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = _private(self.path / name, os.O_RDWR)
         try:
             if os.fstat(handle).st_size != 8 * rows * count:
@@ -139,7 +137,12 @@ def unpack_arrays(table: Data, contents: Data) -> dict[str, NDArray[np.generic]]
 
 
 def _private(path: Path, flags: int) -> int:
-    return os.open(path, flags | os.O_CREAT, 0o600)
+    """Open a file that only its owner can read, in a folder that is made when it is missing."""
+    try:
+        return os.open(path, flags | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, flags | os.O_CREAT, 0o600)
 
 
 def sync(path: Path) -> None:

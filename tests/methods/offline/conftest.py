@@ -9,7 +9,7 @@ import pytest
 from fedlap_app.graphs.graph import Graph, cut
 from fedlap_app.methods.offline.checkpoint import Checkpoints
 from fedlap_app.methods.offline.coordinator import Choices, Coordinator
-from fedlap_app.methods.offline.job import forget_live
+from fedlap_app.methods.offline.live import forget as forget_live
 from fedlap_app.methods.offline.member import Member
 from fedlap_app.methods.offline.party import Party
 from fedlap_app.methods.offline.secrets import simulated_secrets

@@ -5,7 +5,7 @@ import pytest
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline import bases, job_files
-from fedlap_app.methods.offline.job import forget_live
+from fedlap_app.methods.offline.live import forget as forget_live
 from fedlap_app.methods.offline.messages import Request
 from fedlap_app.methods.offline.secrets import stored_secrets
 

@@ -280,10 +280,11 @@ class TestMembersRefuse:
         leader = coordinator.roster.leader
         victim = next(part.name for part in phase.parts if part.name != leader)
         # The victim's own view of the last sums is replaced, as if it had opened other ones.
-        from fedlap_app.methods.offline.job import _live
+        from fedlap_app.methods.offline import live
 
         path = phase.members[victim].party.job(coordinator.request.job).path
-        _live[path][1].transcript = extend(_live[path][1].transcript, b"other")
+        kept = live._live[path].iteration
+        kept.transcript = extend(kept.transcript, b"other")
         with pytest.raises(ProtocolError, match="told other sums"):
             phase.members[victim].answer(coordinator.requests[victim])
 
