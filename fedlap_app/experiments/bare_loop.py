@@ -36,30 +36,30 @@ def run_textbook(parts: Parts) -> tuple[Array, Blocks]:
     """The same by a textbook block Lanczos iteration; fails where a block loses its rank."""
     parts.prepare()
     vectors = parts.spec.vectors
-    U = [block[:, :vectors] for block in parts.start()]
-    Q = [np.empty((op.nodes, vectors), order="F") for op in parts.operators]
-    Z = [np.empty_like(q) for q in Q]
+    raw = [block[:, :vectors] for block in parts.start()]
+    basis = [np.empty((op.nodes, vectors), order="F") for op in parts.operators]
+    images = [np.empty_like(rows) for rows in basis]
     before = m = 0
     while m < vectors:
-        W = parts.multiply(U)
-        width = U[0].shape[1]
-        S = inner([q[:, :m] for q in Q], U)
-        R = np.linalg.cholesky(inner(U, U) - S.T @ S).T
-        inverse = np.linalg.inv(R)
+        products = parts.multiply(raw)
+        width = raw[0].shape[1]
+        inside = inner([rows[:, :m] for rows in basis], raw)
+        root = np.linalg.cholesky(inner(raw, raw) - inside.T @ inside).T
+        inverse = np.linalg.inv(root)
         left = min(width, vectors - m - width)
-        for i, (u, w) in enumerate(zip(U, W, strict=True)):
-            q = (u - Q[i][:, :m] @ S) @ inverse
-            z = (w - Z[i][:, :m] @ S) @ inverse
-            Q[i][:, m : m + width], Z[i][:, m : m + width] = q, z
-            U[i] = z[:, :left] - Q[i][:, before:m] @ R[:left].T if m else z[:, :left]
+        for i, (u, w) in enumerate(zip(raw, products, strict=True)):
+            q = (u - basis[i][:, :m] @ inside) @ inverse
+            z = (w - images[i][:, :m] @ inside) @ inverse
+            basis[i][:, m : m + width], images[i][:, m : m + width] = q, z
+            raw[i] = z[:, :left] - basis[i][:, before:m] @ root[:left].T if m else z[:, :left]
         before, m = m, m + width
-    ritz = inner(Q, Z)
+    ritz = inner(basis, images)
     problem = SmallProblem(
-        gram=inner(Q, Q),
+        gram=inner(basis, basis),
         ritz=(ritz + ritz.T) / 2,
-        squares=inner(Z, Z),
+        squares=inner(images, images),
         unit=parts.operators[0].unit,
     )
     solution = solve_small(problem, parts.spec.kept, parts.spec.keep)
-    rows = [op.present(q @ solution.Y) for op, q in zip(parts.operators, Q, strict=True)]
+    rows = [op.present(q @ solution.Y) for op, q in zip(parts.operators, basis, strict=True)]
     return solution.eigenvalues, rows

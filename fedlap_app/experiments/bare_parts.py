@@ -89,17 +89,17 @@ class Parts:
             received[foreign] += block
         return np.split(received, self._ends[:-1])
 
-    def multiply(self, X: Blocks) -> Blocks:
+    def multiply(self, blocks: Blocks) -> Blocks:
         """Rows of L X: every part's own product, and what the others owe it."""
         for phase in range(self.operators[0].phases):
-            pairs = list(zip(self.operators, X, strict=True))
+            pairs = list(zip(self.operators, blocks, strict=True))
             received = self.exchange([operator.owed(block, phase) for operator, block in pairs])
             sums = add(operator.sums(block, phase) for operator, block in pairs)
-            X = [
+            blocks = [
                 operator.combine(block, piece, sums, phase)
                 for (operator, block), piece in zip(pairs, received, strict=True)
             ]
-        return X
+        return blocks
 
 
 def add(parts: Iterable[Array]) -> Array:
@@ -108,6 +108,6 @@ def add(parts: Iterable[Array]) -> Array:
     return np.asarray(sum(rest, start=first))
 
 
-def inner(X: Blocks, Y: Blocks) -> Array:
-    """Sum of X'Y over the parts."""
-    return add(x.T @ y for x, y in zip(X, Y, strict=True))
+def inner(left: Blocks, right: Blocks) -> Array:
+    """Sum over the parts of the inner products of columns."""
+    return add(x.T @ y for x, y in zip(left, right, strict=True))

@@ -1,0 +1,1 @@
+"""What an offline phase will cost, worked out from sizes alone before it runs."""

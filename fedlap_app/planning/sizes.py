@@ -1,0 +1,77 @@
+"""Bytes of everything that travels in an offline phase, from the code that packs it."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from fedlap_app.secure import checks
+from fedlap_app.secure.card import issue_card
+from fedlap_app.secure.channel import Channel
+from fedlap_app.secure.header import Header, Place
+from fedlap_app.secure.identity import Identity
+from fedlap_app.secure.mask import MaskBackend
+from fedlap_app.secure.plain import PlainBackend
+
+HEX = 32  # a job id, a hash of settings or a hello
+WORD = 8
+
+_PROFILES = {"mask": MaskBackend.profiles[0], "plain": PlainBackend.profiles[0]}
+_SLOTS = {"mask": checks.SLOTS, "plain": 3}
+_PAIR_OVERHEAD = 512
+_SLOT_BYTES = 4
+
+
+def packed(sizes: Iterable[int]) -> int:
+    """Bytes of joined parts: a length before each, and filling up to 8 bytes behind it."""
+    return sum(WORD + size + -size % WORD for size in sizes)
+
+
+def named(parts: Mapping[str, int]) -> int:
+    """Bytes of joined parts that have a name each."""
+    return packed(size for name, part in parts.items() for size in (len(name.encode()), part))
+
+
+@cache
+def _header(backend: str, sender: str, recipient: str) -> int:
+    empty = Header(
+        backend=backend,
+        profile=_PROFILES[backend],
+        job="0" * HEX,
+        members="0" * HEX,
+        key_id="0" * 16,
+        phase="krylov",
+        step=0,
+        attempt=0,
+        recipient=recipient,
+        vectors=0,
+        length=0,
+        contributors=0,
+        sender=sender,
+    )
+    return len(empty.pack())
+
+
+def summed(backend: str, length: int, *, sender: str = "", recipient: str = "") -> int:
+    """Bytes of a contribution (with a sender) or of a sum (without) of `length` numbers."""
+    return _header(backend, sender, recipient) + WORD * (length + _SLOTS[backend])
+
+
+@cache
+def _sealed_overhead(phase: str, sender: str, recipient: str) -> int:
+    channel = Channel(bytes(32), "0" * HEX, sender, recipient)
+    return len(channel.seal(b"", Place(phase)))
+
+
+def pair_message(sender: str, recipient: str, slots: int) -> int:
+    """Bytes of what a member seals for a peer in the handshake."""
+    return _sealed_overhead("handshake", sender, recipient) + _PAIR_OVERHEAD + _SLOT_BYTES * slots
+
+
+def solution(leader: str, vectors: int, rank: int) -> int:
+    """Bytes of the leader's sealed solution of the small eigenproblem."""
+    return _sealed_overhead("ritz", leader, "") + packed((32, WORD * vectors * rank, WORD * rank))
+
+
+@cache
+def card(name: str) -> int:
+    """Bytes of a member's signed card."""
+    return len(issue_card(Identity.from_seed(bytes(32), name), name, bytes(32), "0" * HEX))

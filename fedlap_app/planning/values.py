@@ -1,0 +1,57 @@
+"""Numbers that are sealed and opened in an offline phase, and the pads on them."""
+
+from dataclasses import dataclass
+
+from fedlap_app.planning.exchanges import Phase
+from fedlap_app.secure.pads import pad_partners
+
+
+@dataclass(frozen=True)
+class Values:
+    """Counts for one member.
+
+    Attributes
+    ----------
+    wanted
+        Numbers that it contributes, without free slots: what bytes per value refers to.
+    sealed, opened
+        Numbers that it seals and opens, free slots included.
+    contributions
+        Vectors that it seals.
+    padded
+        Numbers times pads on them, in all that it seals with the back end `mask`.
+    """
+
+    wanted: int
+    sealed: int
+    opened: int
+    contributions: int
+    padded: int
+
+
+def values_of(phase: Phase) -> dict[str, Values]:
+    """Counts for every member."""
+    rows = {part.name: part.rows(phase.spec) for part in phase.shape.parts}
+    everyone = phase.shape.names
+    small = sum(this.small for this in phase.rounds)
+    widths = [this.width for this in phase.rounds if this.width]
+    # Slots in all rounds of the block sums of a recipient.
+    slots = {name: sum(phase.frames[name].length(width) for width in widths) for name in everyone}
+    pads = {name: _partners(phase.senders[name]) + 1 for name in everyone}
+    found = {}
+    for index, name in enumerate(everyone):
+        targets = phase.recipients(name)
+        group = _partners(everyone) + (index == 0)
+        found[name] = Values(
+            wanted=sum(widths) * sum(rows[target] for target in targets) + small,
+            sealed=sum(slots[target] for target in targets) + small,
+            opened=(slots[name] if phase.senders[name] else 0) + small,
+            contributions=len(widths) * len(targets) + len(phase.rounds),
+            padded=sum(slots[target] * pads[target] for target in targets) + small * group,
+        )
+    return found
+
+
+def _partners(senders: tuple[str, ...]) -> int:
+    """Zero-sum pads on one contribution."""
+    return len(pad_partners(senders[0], senders, b"")) if senders else 0
