@@ -13,6 +13,7 @@ _COMMANDS = {
     "partition": "fedlap_app.cli.data:partition",
     "check": "fedlap_app.cli.data:check",
     "spectrum": "fedlap_app.cli.spectrum:spectrum",
+    "plan": "fedlap_app.cli.plan:plan",
     "train": "fedlap_app.cli.train:train",
     "run": "fedlap_app.cli.run:run",
     "predict": "fedlap_app.cli.predict:predict",

@@ -9,6 +9,7 @@ import click
 from fedlap_app.cli.settings_options import collect, settings_options
 from fedlap_app.cli.voice import set_verbosity
 from fedlap_app.settings import parse_settings
+from fedlap_app.spectral.solvers import SOLVERS
 
 
 @click.group(epilog="Example: fedlap bench grid --dataset cora")
@@ -46,3 +47,47 @@ def grid(
         f"  bare PyTorch loop   {report['bare_ms']:.1f} ms a round\n"
         f"  the grid adds       {report['overhead_ms']:.1f} ms"
     )
+
+
+@bench.command(epilog="Example: fedlap bench offline --dataset photo --solver block-lanczos")
+@settings_options
+@click.option("--repeats", type=click.IntRange(min=1), default=3, help="turns (default: 3)")
+@click.option("--check", is_flag=True, help="compare with scipy on the whole graph")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write the rows here")
+@click.option("--plot", type=click.Path(path_type=Path), help="draw them here: .png, .svg or .pdf")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def offline(
+    conf: Path | None,
+    repeats: int,
+    check: bool,
+    csv_file: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """Compare solvers and back ends of the offline phase with a bare numpy loop.
+
+    Without options: Cora, 10 random clients, 100 vectors in blocks of 10, all solvers and back
+    ends; --solver and --backend choose one. A solver that would take more than a minute is run
+    for a few steps and extrapolated.
+    """
+    from fedlap_app.experiments.offline_bench import bench_offline
+    from fedlap_app.experiments.offline_table import draw, table_of, write_csv
+
+    set_verbosity(False)
+    usual = {"dataset": "cora", "clients": 10, "partition": "random"}
+    given = collect(conf, options)
+    settings = parse_settings({**usual, **given})
+    report = bench_offline(
+        settings,
+        [settings.solver] if "solver" in given else list(SOLVERS),
+        [settings.backend] if "backend" in given else ["plain", "mask"],
+        turns=repeats,
+        check=check,
+        say=lambda text: click.echo(text, err=True),
+    )
+    if csv_file is not None:
+        write_csv(report, csv_file)
+    if plot is not None:
+        draw(report, plot)
+    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))

@@ -1,0 +1,103 @@
+"""`fedlap plan`: what the offline phase will take, without running it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fedlap_app.cli.settings_options import settings_from, settings_options
+from fedlap_app.cli.voice import set_verbosity
+
+_ROWS = (
+    ("sent by an organisation, mean", "bytes_up_per_client", 1e-6, "MB"),
+    ("  largest", "bytes_up_largest", 1e-6, "MB"),
+    ("received, mean", "bytes_down_per_client", 1e-6, "MB"),
+    ("  largest", "bytes_down_largest", 1e-6, "MB"),
+    ("bytes a value sent", "bytes_per_value_up", 1.0, ""),
+    ("seconds", "seconds", 1.0, "s"),
+    ("  of the slowest organisation", "seconds_client", 1.0, "s"),
+    ("  of the server", "seconds_server", 1.0, "s"),
+    ("memory of an organisation", "memory_mb client", 1.0, "MB"),
+    ("  of the server", "memory_mb server", 1.0, "MB"),
+    ("  of all in one process", "memory_mb one_process", 1.0, "MB"),
+    ("disk of an organisation", "disk_mb client", 1.0, "MB"),
+    ("  of the server", "disk_mb server", 1.0, "MB"),
+)
+
+
+@click.command(epilog="Example: fedlap plan --nodes 200000 --clients 10 --round-trip-seconds 7")
+@settings_options
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=2),
+    default=None,
+    help="nodes of a federation that does not exist yet, in equal parts",
+)
+@click.option(
+    "--edges",
+    type=click.IntRange(min=0),
+    default=None,
+    help="its undirected edges (default: five a node)",
+)
+@click.option(
+    "--round-trip-seconds",
+    type=click.FloatRange(min=0.0),
+    default=None,
+    help="of the deployment, about 7 with a process a message (default: all in this process)",
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def plan(
+    conf: Path | None,
+    nodes: int | None,
+    edges: int | None,
+    round_trip_seconds: float | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """Predict round trips, bytes, seconds, memory and disk of the offline phase.
+
+    Round trips and bytes follow from the sizes of the federation; seconds from a short calibration
+    of this machine.
+    """
+    from fedlap_app.planning.plan import make_plan
+
+    set_verbosity(False)
+    settings = settings_from(conf, options)
+    report = make_plan(settings, nodes=nodes, edges=edges, round_trip_seconds=round_trip_seconds)
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+        return
+    click.echo(_text(report, in_process=round_trip_seconds is None))
+
+
+def _text(report: dict[str, Any], *, in_process: bool) -> str:
+    plans = report["backends"]
+    about = "" if report["exact"] else "about "
+    lines = [
+        f"{report['operator']} of {report['dataset'] or 'equal parts'}, {report['nodes']} nodes, "
+        f"{report['clients']} organisations, {report['vectors']} vectors in blocks of "
+        f"{report['block']}, {report['solver']}",
+        f"round trips: {about}{report['round_trips']} and {report['handshake_round_trips']} "
+        "in the handshake, if no direction is lost",
+        "",
+        f"{'':32}" + "".join(f"{backend:>14}" for backend in plans),
+    ]
+    for label, key, scale, unit in _ROWS:
+        cells = "".join(f"{_value(plans[b], key) * scale:>11.2f} {unit:<2}" for b in plans)
+        lines.append(f"{label:<32}{cells}".rstrip())
+    where = (
+        "all parties one after the other in this process"
+        if in_process
+        else f"all parties side by side, {report['round_trip_seconds']:g} s a round trip"
+    )
+    lines += ["", f"Seconds are estimates from a calibration of this machine: {where}."]
+    if not report["exact"]:
+        lines.append("The graph has no more nodes than vectors: the phase may end earlier.")
+    return "\n".join(lines)
+
+
+def _value(plan: dict[str, Any], key: str) -> float:
+    """A number of the report, `group name` in a group."""
+    first, _, second = key.partition(" ")
+    return float(plan[first][second] if second else plan[first])

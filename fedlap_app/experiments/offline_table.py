@@ -1,0 +1,111 @@
+"""Measurements of the offline phase as a table for a person, a CSV file and a chart."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import ConfigError
+
+_COLUMNS = (
+    ("solver", "solver", "{:<14}"),
+    ("backend", "sums", "{:<9}"),
+    ("round_trips", "trips", "{:>6}"),
+    ("bytes_up_per_client", "MB up", "{:>8}"),
+    ("bytes_down_per_client", "MB down", "{:>8}"),
+    ("bytes_per_value_up", "B/value", "{:>8}"),
+    ("seconds", "seconds", "{:>9}"),
+    ("seconds_iteration", "iterate", "{:>9}"),
+    ("seconds_secure", "secure", "{:>9}"),
+    ("orthogonality", "orthog.", "{:>9}"),
+    ("capture", "capture", "{:>9}"),
+)
+_SUFFIXES = (".png", ".svg", ".pdf")
+_COLOURS = {"bare": "#8c8c8c", "textbook": "#c4c4c4", "plain": "#4878a8", "mask": "#d1803d"}
+
+
+def table_of(report: dict[str, Any]) -> str:
+    """Rows and ratios as text."""
+    lines = [
+        f"{report['operator']} of {report['dataset']}, {report['clients']} clients, "
+        f"{report['vectors']} vectors in blocks of {report['block']}, {report['rank']} kept, "
+        f"median of {report['turns']} turns",
+        " ".join(form.format(title) for _, title, form in _COLUMNS),
+    ]
+    lines += [
+        " ".join(form.format(_cell(key, row[key])) for key, _, form in _COLUMNS)
+        + (" *" if row["extrapolated"] else "")
+        for row in report["rows"]
+    ]
+    if any(row["extrapolated"] for row in report["rows"]):
+        lines.append("* seconds extrapolated from a few steps, trips and bytes predicted")
+    lines.append("")
+    for bar in report["bars"]:
+        verdict = "" if bar["met"] is None else "met" if bar["met"] else "MISSED"
+        limit = "" if bar["limit"] is None else f"at most {bar['limit']:g}"
+        line = f"{bar['solver']:<14} {bar['what']:<40} {bar['value']:>8.2f}  {limit:<10} {verdict}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - text, a number or nothing
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if key.startswith("bytes_up") or key.startswith("bytes_down"):
+        return f"{value / 1e6:.2f}"
+    if key == "orthogonality":
+        return f"{value:.1e}"
+    return f"{value:.4f}" if key == "capture" else f"{value:.3f}" if value % 1 else f"{value:.0f}"
+
+
+def write_csv(report: dict[str, Any], path: Path) -> None:
+    """All rows, with what they have in common in front."""
+    shared = {k: v for k, v in report.items() if not isinstance(v, list)}
+    rows = [{**shared, **row} for row in report["rows"]]
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def draw(report: dict[str, Any], path: Path) -> None:
+    """Seconds and bytes of every solver and back end; the suffix of the file says its form."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise ConfigError(
+            f"{path.name} cannot be drawn: let it end in one of {', '.join(_SUFFIXES)}"
+        )
+    from matplotlib.figure import Figure
+
+    rows = report["rows"]
+    labels = [f"{row['solver']}, {row['backend']}{'*' * row['extrapolated']}" for row in rows]
+    figure = Figure(figsize=(9, 1.2 + 0.32 * len(rows)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, key, scale, title in (
+        (left, "seconds", 1.0, "seconds, all parties on one core"),
+        (right, "bytes_up_per_client", 1e-6, "MB sent by a client"),
+    ):
+        values = [scale * row[key] for row in rows]
+        bars = axes.barh(labels, values, color=[_COLOURS.get(row["backend"]) for row in rows])
+        axes.bar_label(bars, labels=[f"{v:.3g}" if v else "" for v in values], padding=3)
+        axes.set_xscale("log" if key == "seconds" else "linear")
+        axes.set_xlabel(title)
+        axes.margins(x=0.18)
+        axes.spines[["top", "right"]].set_visible(False)
+    left.invert_yaxis()
+    star = "; * extrapolated" if any(row["extrapolated"] for row in rows) else ""
+    figure.suptitle(
+        f"{report['operator']} of {report['dataset']}, {report['clients']} clients, "
+        f"{report['vectors']} vectors{star}"
+    )
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{path} cannot be written ({error.strerror}): name another file")
