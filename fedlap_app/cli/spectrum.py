@@ -40,7 +40,7 @@ def spectrum(
 
     settings = settings_from(conf, options)
     set_verbosity(verbose)
-    if (check or dump) and not as_json:
+    if check or dump:
         click.echo("Rows of all organisations are gathered: possible in one process only", err=True)
     bar = _Bar()
     report = run_spectrum(settings, check=check, dump=dump, progress=bar)
