@@ -26,7 +26,8 @@ _ROWS, _COLUMNS = 4000, 50
 _NUMBERS = 2**14
 _BYTES = 2**21
 _EDGES = 1000
-_FEW, _MANY = 2, 8
+_FEW, _MANY = 2, 6
+_PHASES = 2
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _small_phases(settings: Settings) -> tuple[float, float, float, float]:
         directed=False,
         operator="sym",
         solver="block-lanczos",
-        vectors=8,
+        vectors=6,
         rank=0,
         block=2,
         hide_topology=True,
@@ -133,7 +134,7 @@ def _small_phases(settings: Settings) -> tuple[float, float, float, float]:
 def _phase(settings: Settings, clients: int) -> tuple[float, float]:
     """Seconds of the handshake a member, and of the rest a message."""
     best = [np.inf, np.inf]
-    for _ in range(_TURNS):
+    for _ in range(_PHASES):
         watch = StepWatch()
         report = run_spectrum(
             settings.with_clients(clients), check=False, dump=None, progress=watch

@@ -27,7 +27,7 @@ class Part:
     nodes, boundary
         Own nodes, and those of them with a foreign neighbour.
     entries
-        Entries of its rows of the adjacency matrix.
+        Entries of its rows of the adjacency matrix, and of its columns if edges have a direction.
     external
         Foreign nodes that it has edges to.
     shared
@@ -93,14 +93,20 @@ def _part_of(subgraph: Subgraph) -> Part:
     dense = subgraph.features
     features = dense.nbytes if isinstance(dense, np.ndarray) else 12 * dense.nnz
     indexes = subgraph.edge_index.nbytes + subgraph.edge_weight.nbytes
+    sources = subgraph.edge_index[0], subgraph.inter_edges[0][0]
+    # An undirected edge to a foreign node is listed in both directions; rows have one of them.
+    counted = [
+        int(each.size if subgraph.directed else (each < subgraph.num_nodes).sum())
+        for each in sources
+    ]
     names = subgraph.ids.nbytes + subgraph.external_ids.nbytes + subgraph.external_owners.nbytes
     return Part(
         name=subgraph.name,
         nodes=subgraph.num_nodes,
         boundary=int(boundary_of(subgraph).sum()),
-        entries=int(subgraph.edge_weight.size),
+        entries=counted[0],
         external=subgraph.num_external,
-        shared=int(subgraph.inter_edges[1].size),
+        shared=counted[1],
         partners=tuple(subgraph.partners),
         data_bytes=int(features + indexes + names),
     )

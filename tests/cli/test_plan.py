@@ -1,0 +1,42 @@
+import json
+
+from click.testing import CliRunner
+
+from fedlap_app.cli import main
+
+SMALL = ["--accounts", "240", "--clients", "3", "--vectors", "8", "--block", "4"]
+
+
+def plan(*words):
+    return CliRunner().invoke(main, ["plan", *words], catch_exceptions=False)
+
+
+def test_json_agrees_with_the_spectrum():
+    found = json.loads(plan(*SMALL, "--json").stdout)
+    done = CliRunner().invoke(main, ["spectrum", *SMALL, "--json"], catch_exceptions=False)
+    real = json.loads(done.stdout)
+    for key in ("round_trips", "handshake_round_trips", "bytes_up_per_client", "clients"):
+        assert found[key] == real[key]
+    for key in ("bytes_down_per_client", "values_per_client", "bytes_per_value_up"):
+        assert abs(found[key] / real[key] - 1) < 0.05
+    assert set(found["backends"]) == {"mask", "plain"}
+    assert found["seconds"] > 0
+
+
+def test_the_table_shows_both_back_ends_and_the_calibration():
+    result = plan("--nodes", "5000", "--clients", "4", "--round-trip-seconds", "7")
+    assert result.exit_code == 0
+    assert "13 and 3 in the handshake" in result.output
+    assert "mask" in result.output
+    assert "plain" in result.output
+    assert "7 s a round trip" in result.output
+
+
+def test_a_graph_that_is_too_small_is_said():
+    assert "may end earlier" in plan("--nodes", "50", "--clients", "2").output
+
+
+def test_edges_without_nodes_are_refused():
+    result = CliRunner().invoke(main, ["plan", "--edges", "5"])
+    assert result.exit_code == 2
+    assert "--nodes" in result.output

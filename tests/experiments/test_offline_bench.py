@@ -1,0 +1,40 @@
+import pytest
+
+from fedlap_app.experiments import offline_bench
+from fedlap_app.experiments.offline_bench import bench_offline
+from fedlap_app.settings import parse_settings
+
+SMALL = {"dataset": "banks", "accounts": 240, "clients": 3, "vectors": 8, "block": 4}
+
+
+def test_every_solver_and_back_end_has_a_row_and_ratios():
+    settings = parse_settings(SMALL)
+    solvers = ["block-lanczos", "dcgs2"]
+    report = bench_offline(settings, solvers, ["plain", "mask"], turns=1, check=True)
+    rows = {(row["solver"], row["backend"]): row for row in report["rows"]}
+    assert [row["backend"] for row in report["rows"][:4]] == ["bare", "textbook", "plain", "mask"]
+    assert rows["block-lanczos", "mask"]["round_trips"] == 5
+    assert rows["dcgs2", "mask"]["round_trips"] == 2 * 8 + 3
+    for solver in solvers:
+        captures = {rows[solver, name]["capture"] for name in ("bare", "plain", "mask")}
+        assert max(captures) - min(captures) < 1e-6
+    for bar in report["bars"]:
+        rows_of = {name: rows[bar["solver"], name]["seconds"] for name in ("bare", "plain")}
+        if bar["what"] == "plain / bare":
+            assert bar["value"] == pytest.approx(rows_of["plain"] / rows_of["bare"])
+            assert bar["met"] == (bar["value"] <= 3)
+
+
+def test_a_long_run_is_cut_short_and_said_so(monkeypatch):
+    monkeypatch.setattr(offline_bench, "LONGEST", 0.0)
+    monkeypatch.setattr(offline_bench, "FEW_VECTORS", 4)
+    settings = parse_settings({**SMALL, "clients": 2, "vectors": 45})
+    report = bench_offline(settings, ["arnoldi"], ["plain"], turns=1)
+    row = report["rows"][-1]
+    assert row["extrapolated"]
+    # 1 + sum of l + 2, the totals, and two at the end.
+    assert row["round_trips"] == 1 + sum(step + 2 for step in range(1, 46)) + 3
+    few = 1 + sum(step + 2 for step in range(1, 5)) + 3
+    assert row["seconds"] > row["seconds_iteration"] > 0
+    assert row["round_trips"] > 20 * few
+    assert row["capture"] is None

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+from fedlap_app.experiments.spectrum import run_spectrum
+from fedlap_app.planning.exchanges import Phase
+from fedlap_app.planning.plan import find_shape
+from fedlap_app.planning.values import values_of
+from fedlap_app.secure.pads import Pads
+from fedlap_app.settings import parse_settings
+
+
+@pytest.mark.parametrize("clients", [2, 5, 23])
+def test_pads_and_numbers_are_those_that_a_run_applies(clients, monkeypatch):
+    applied = {"put on": 0, "taken off": 0}
+    change = Pads.change
+
+    def counted(self, words, place, recipient, *, add=(), subtract=()):
+        opening = recipient == self._keys.me or (not recipient and not add and subtract == ("",))
+        way = "taken off" if opening else "put on"
+        applied[way] += words.size * (len(add) + len(subtract))
+        return change(self, words, place, recipient, add=add, subtract=subtract)
+
+    monkeypatch.setattr(Pads, "change", counted)
+    settings = parse_settings(
+        {"dataset": "banks", "accounts": 240, "clients": clients, "vectors": 2, "block": 2}
+    )
+    run_spectrum(settings, check=False, dump=None)
+    settings, shape = find_shape(settings, None, None)
+    values = values_of(Phase(settings.offline_spec, shape))
+    predicted = sum(each.padded for each in values.values())
+    # The three check slots of a contribution carry pads too.
+    assert predicted <= applied["put on"] <= 1.3 * predicted + 1
+    assert np.all([each.sealed >= each.wanted for each in values.values()])
