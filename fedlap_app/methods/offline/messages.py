@@ -118,12 +118,13 @@ def unpack(data: Data, count: int | None = None) -> list[memoryview]:
     while at < len(view):
         start = at + _LENGTH.size
         size = _LENGTH.unpack_from(view, at)[0] if start <= len(view) else len(view)
-        if start + size > len(view):
+        end = start + size + -size % 8
+        if end > len(view):
             raise ProtocolError(
                 f"A message of {len(view)} bytes ends inside a part; it was cut or altered."
             )
         parts.append(view[start : start + size])
-        at = start + size + -size % 8
+        at = end
     if count is not None and len(parts) != count:
         raise ProtocolError(
             f"A message has {len(parts)} parts where {count} were expected; "

@@ -1,0 +1,41 @@
+import pytest
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.offline.parts import (
+    count_parts,
+    hashes_of,
+    join_parts,
+    part_bytes,
+    part_of,
+)
+
+DATA = bytes(range(250))
+
+
+@pytest.mark.parametrize("limit", [1, 49, 50, 250, 251])
+def test_parts_make_the_whole(limit):
+    parts = [part_of(DATA, index, limit) for index in range(count_parts(250, limit))]
+    assert max(map(len, parts)) <= limit
+    assert join_parts(parts, hashes_of(DATA, limit)) == DATA
+
+
+def test_missing_doubled_swapped_and_altered_parts_are_refused():
+    parts = [bytes(part_of(DATA, index, 100)) for index in range(3)]
+    hashes = hashes_of(DATA, 100)
+    for bad in (parts[:2], [*parts, parts[0]]):
+        with pytest.raises(ProtocolError, match="missing or doubled"):
+            join_parts(bad, hashes)
+    for bad in ([parts[1], parts[0], parts[2]], [parts[0], bytes(100), parts[2]]):
+        with pytest.raises(ProtocolError, match="was altered"):
+            join_parts(bad, hashes)
+
+
+def test_a_part_that_does_not_exist_is_refused():
+    for index in (-1, 3):
+        with pytest.raises(ProtocolError, match="of 3 parts was asked for"):
+            part_of(DATA, index, 100)
+
+
+def test_the_limit_leaves_room_for_hashes():
+    assert part_bytes(32.0) < 32 * 2**20
+    assert count_parts(0, 10) == 1
