@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fedlap_app.planning.exchanges import Phase
+from fedlap_app.secure import checks
 from fedlap_app.secure.pads import pad_partners
 
 
@@ -19,7 +20,7 @@ class Values:
     contributions
         Vectors that it seals.
     padded
-        Numbers times pads on them, in all that it seals with the back end `mask`.
+        Numbers, check slots included, times pads on them, in all that it seals with `mask`.
     """
 
     wanted: int
@@ -37,6 +38,7 @@ def values_of(phase: Phase) -> dict[str, Values]:
     widths = [this.width for this in phase.rounds if this.width]
     # Slots in all rounds of the block sums of a recipient.
     slots = {name: sum(phase.frames[name].length(width) for width in widths) for name in everyone}
+    checked = checks.SLOTS * len(widths)
     pads = {name: _partners(phase.senders[name]) + 1 for name in everyone}
     found = {}
     for index, name in enumerate(everyone):
@@ -47,7 +49,8 @@ def values_of(phase: Phase) -> dict[str, Values]:
             sealed=sum(slots[target] for target in targets) + small,
             opened=(slots[name] if phase.senders[name] else 0) + small,
             contributions=len(widths) * len(targets) + len(phase.rounds),
-            padded=sum(slots[target] * pads[target] for target in targets) + small * group,
+            padded=sum((slots[target] + checked) * pads[target] for target in targets)
+            + (small + checks.SLOTS * len(phase.rounds)) * group,
         )
     return found
 

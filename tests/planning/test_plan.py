@@ -17,7 +17,7 @@ CASES = {
     "dcgs2": {"solver": "dcgs2"},
     "arnoldi": {"solver": "arnoldi", "vectors": 5},
     "two": {"clients": 2},
-    "many": {"clients": 22, "rank": 5, "vectors": 4},
+    "many": {"clients": 22, "rank": 3, "vectors": 4},
     "single": {"block": 1},
     "uneven": {"block": 5},
     "one block": {"block": 12},
