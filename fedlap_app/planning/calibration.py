@@ -48,8 +48,6 @@ class Rates:
         One byte hashed, copied and written.
     edge
         One shared edge hashed.
-    process_mb
-        Memory of a process that has loaded the app.
     """
 
     member: float
@@ -63,7 +61,6 @@ class Rates:
     dense: float
     byte: float
     edge: float
-    process_mb: float
 
 
 def calibrate(settings: Settings) -> Rates:
@@ -82,7 +79,6 @@ def calibrate(settings: Settings) -> Rates:
         dense=_dense(spec.width),
         byte=_byte(),
         edge=_edge(),
-        process_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     )
     return with_backend(rates, spec.backend, settings.clients)
 
@@ -94,6 +90,13 @@ def with_backend(rates: Rates, backend: str, clients: int) -> Rates:
         seal, add = _sums(backend, clients)
     # To open takes off as many pads as a contribution carries, and checks as much.
     return replace(rates, seal=seal, open=seal, add=add)
+
+
+def process_mb() -> float:
+    """Memory of a process that has loaded the app and no data yet."""
+    import client_app.app  # noqa: F401
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _best(work: Callable[[], object]) -> float:

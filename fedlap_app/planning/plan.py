@@ -9,7 +9,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import read_federation
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.planning.calibration import Rates, calibrate, with_backend
+from fedlap_app.planning.calibration import Rates, calibrate, process_mb, with_backend
 from fedlap_app.planning.exchanges import Phase
 from fedlap_app.planning.room import Room, disk_of, memory_of
 from fedlap_app.planning.shape import Shape, equal_parts, shape_of
@@ -39,6 +39,7 @@ def make_plan(
         Of the deployment, where all parties compute side by side (default: all parties in this
         process, one after the other).
     """
+    empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
     rates = calibrate(settings)
     plans = {
@@ -47,6 +48,7 @@ def make_plan(
             shape,
             with_backend(rates, backend, settings.clients),
             round_trip_seconds,
+            empty,
         )
         for backend in BACKENDS
     }
@@ -97,7 +99,7 @@ def _what(settings: Settings, shape: Shape) -> dict[str, Any]:
 
 
 def _plan(
-    settings: Settings, shape: Shape, rates: Rates, round_trip: float | None
+    settings: Settings, shape: Shape, rates: Rates, round_trip: float | None, empty_mb: float
 ) -> dict[str, Any]:
     phase = Phase(settings.offline_spec, shape, settings.seed)
     traffic = traffic_of(phase, settings.message_mb)
@@ -124,7 +126,7 @@ def _plan(
         "seconds": seconds,
         "seconds_client": max(work.members.values()),
         "seconds_server": work.server,
-        "memory_mb": _room(memory_of(phase, traffic, rates.process_mb)),
+        "memory_mb": _room(memory_of(phase, traffic, empty_mb)),
         "disk_mb": _room(disk_of(phase, traffic)),
     }
 
