@@ -204,6 +204,7 @@ class Job:
         self.secure = iteration.meter.secure
         del iteration, basis
         self.files.drop("begun", "agreed", "Q", "Z")
+        self.party.retire(last.hello)
         return reply
 
     def _keep(

@@ -123,6 +123,12 @@ class Party:
         self.common.write(_PENDING, hello.encode(), job_secret, card, str(refreshed).encode())
         return Pending(hello, job_secret, card, refreshed)
 
+    def retire(self, hello: str) -> None:
+        """Delete the secret of a job that ended; a card issued since stays."""
+        last = self.pending()
+        if last is not None and last.hello == hello:
+            self.common.drop(_PENDING)
+
     def _refreshed(self) -> int:
         return int(bytes(self.common.read(_REFRESHED, 1)[0])) if self.common.has(_REFRESHED) else 0
 
