@@ -12,6 +12,8 @@ _MB = 2**20
 _REPLY_COPIES, _REQUEST_COPIES = 3, 2
 # Stored rows, and the own and the foreign block of the operator, with their indexes.
 _ENTRY_BYTES = 2 * (WORD + 4)
+# Both ends and the weight of a shared edge, sorted by partner and as they came.
+_SHARED_BYTES = 6 * WORD
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,9 @@ def memory_of(phase: Phase, traffic: Traffic, process_mb: float) -> Room:
     own = [_memory(phase, part, traffic) for part in phase.shape.parts]
     sums = _sums(phase)
     server = 3 * sums + 2 * max(traffic.largest_reply.values())
-    # In one process one member replies at a time.
+    # In one process one member replies at a time, and whoever gathers the rows has the data too.
     kept = sum(
-        part.data_bytes + _matrices(part) + _basis(phase, part) for part in phase.shape.parts
+        2 * part.data_bytes + _matrices(part) + _basis(phase, part) for part in phase.shape.parts
     )
     moving = max(_REPLY_COPIES * size for size in traffic.largest_reply.values())
     return Room(
@@ -65,7 +67,7 @@ def _memory(phase: Phase, part: Part, traffic: Traffic) -> int:
 
 
 def _matrices(part: Part) -> int:
-    return _ENTRY_BYTES * (part.entries + part.nodes)
+    return _ENTRY_BYTES * (part.entries + part.nodes) + _SHARED_BYTES * part.shared
 
 
 def _basis(phase: Phase, part: Part) -> int:
