@@ -30,15 +30,17 @@ def join(organisation: Organisation, content: RecordDict) -> RecordDict:
 def train(organisation: Organisation, content: RecordDict) -> RecordDict:
     """One round of federated averaging; the received model is scored on the way."""
     from fedlap_app.methods.fedavg import client_round
+    from fedlap_app.methods.fedlap_plus import method_objective
 
     result = client_round(
         organisation.model,
-        organisation.tensors,
+        organisation.tensors_with(_basis(content)),
         organisation.settings.train_spec,
         from_arrays(_arrays(content)),
         name=organisation.name,
         number=_number(content, "server-round"),
         seed=organisation.settings.seed,
+        objective=method_objective(organisation.settings),
     )
     metrics: Metrics = {
         "num-examples": result.report.num_examples,
@@ -75,7 +77,8 @@ def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
     from fedlap_app.methods.fedavg import score
 
     parameters = from_arrays(_arrays(content))
-    evaluation = score(organisation.model, organisation.tensors, parameters)
+    tensors = organisation.tensors_with(_basis(content))
+    evaluation = score(organisation.model, tensors, parameters)
     return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
 
 
@@ -84,8 +87,9 @@ def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
     from fedlap_app.methods.fedavg import score
 
     parameters = from_arrays(_arrays(content))
-    evaluation = score(organisation.model, organisation.tensors, parameters)
-    keep_model(organisation, _number(content, "run"), parameters, evaluation)
+    tensors = organisation.tensors_with(_basis(content))
+    evaluation = score(organisation.model, tensors, parameters)
+    keep_model(organisation, _number(content, "run"), parameters, evaluation, _basis(content))
     return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
 
 
@@ -102,3 +106,9 @@ def _number(content: RecordDict, key: str) -> int:
     if not isinstance(value, int):
         raise ProtocolError(f"the message carries no {key}: it was not made by this app's server")
     return value
+
+
+def _basis(content: RecordDict) -> str:
+    """Offline job whose basis the model reads; empty for methods without one."""
+    record = content.get("config")
+    return str(record.get("basis", "")) if isinstance(record, ConfigRecord) else ""

@@ -27,10 +27,11 @@ def keep_model(
     run_id: int,
     parameters: Mapping[str, NDArray[Any]],
     evaluation: "Evaluation",
+    basis: str = "",
 ) -> None:
     """Write the model and its scores, with recall per class, and drop the oldest models."""
     store, job = organisation.store, training_job(run_id)
-    model = ModelFile(parameters, organisation.settings.to_config(), organisation.schema)
+    model = ModelFile(parameters, organisation.settings.to_config(), organisation.schema, basis)
     with store.lock():
         folder = store.job(job)
         folder.write("model.npz", model.to_bytes())

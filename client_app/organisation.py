@@ -17,6 +17,7 @@ from fedlap_app.graphs.folder import federation_folders, read_folder
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.specs import ModelSpec
+from fedlap_app.methods.offline.bases import Bases
 from fedlap_app.settings import Settings, parse_settings
 
 if TYPE_CHECKING:  # torch is imported only by the handlers that train
@@ -63,9 +64,27 @@ class Organisation:
     @cached_property
     def model(self) -> "nn.Module":
         """The model; every handler that uses it loads its parameters first."""
-        from fedlap_app.learning.models import build_model
+        from fedlap_app.methods.fedlap_plus import method_model
 
-        return build_model(self.model_spec, self.settings.seed).to(self.tensors.device)
+        spec = self.model_spec
+        model = method_model(self.settings, spec.num_features, spec.num_classes)
+        return model.to(self.tensors.device)
+
+    def tensors_with(self, job: str) -> "GraphTensors":
+        """The tensors with the basis of an offline job; without a job, as they are."""
+        if not job:
+            return self.tensors
+        if job not in self._with_basis:
+            from fedlap_app.methods.fedlap_plus import attach
+
+            basis = Bases(self.store.root / "basis").find(job, self.subgraph.fingerprint())
+            self._with_basis.clear()
+            self._with_basis[job] = attach(self.tensors, basis, self.settings)
+        return self._with_basis[job]
+
+    @cached_property
+    def _with_basis(self) -> "dict[str, GraphTensors]":
+        return {}
 
 
 _organisations: "OrderedDict[Hashable, Organisation]" = OrderedDict()

@@ -2,24 +2,29 @@
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import cast
 
 from fedlap_app import knobs
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
-from fedlap_app.learning.specs import Kind, ModelSpec, OptimizerName, TrainSpec
+from fedlap_app.learning.specs import (
+    Activation,
+    Kind,
+    ModelSpec,
+    OptimizerName,
+    StructureSpec,
+    TrainSpec,
+)
 from fedlap_app.methods.offline.spec import LAYOUTS, OfflineSpec
 from fedlap_app.secure.choice import BACKENDS
 from fedlap_app.spectral.operators import KINDS
 from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
 
-METHODS = ("fedavg", "local", "central")
+METHODS = ("fedlap+", "fedavg", "local", "central")
 _PARSED: dict[str, "Settings"] = {}
 DATASETS = (
     "banks", "digits", "cora", "citeseer", "pubmed", "chameleon", "photo", "ogbn-arxiv",
@@ -30,7 +35,7 @@ DATASETS = (
 class Settings:
     """All settings of one run, validated."""
 
-    method: str = knob("fedavg", "what is trained together", choices=METHODS)
+    method: str = knob("fedlap+", "what is trained together", choices=METHODS)
     seed: int = knob(0, "split, partition, initialisation and dropout follow from it", low=0)
 
     dataset: str = knob("banks", "benchmark data set", choices=DATASETS)
@@ -48,7 +53,7 @@ class Settings:
     accounts: int = knob(2000, "accounts of the data set banks", low=200, high=1_000_000)
     neighbours: int = knob(8, "nearest neighbours of the data set digits", low=1, high=100)
 
-    model: str = knob("sage", "feature model", choices=("sage", "gcn", "decoupled"))
+    model: str = knob("sage", "feature model", choices=("sage", "gcn", "decoupled", "none"))
     hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
     hops: int = knob(2, "propagation steps of the decoupled model", low=0, high=64)
     dropout: float = knob(0.8, "share of activations dropped in training", low=0.0, high=0.99)
@@ -64,7 +69,17 @@ class Settings:
     weight_decay: float = knob(0.005, "L2 penalty of the optimiser", low=0.0, high=10.0)
     device: str = knob("auto", "where a client computes", choices=("auto", "cpu", "cuda"))
 
-    spectral: bool = knob(False, "compute the spectral basis before training")
+    structure_width: int = knob(256, "structure features of a node (fedlap+)", low=1, high=65_536)
+    structure_hidden: str = knob("", "hidden layers of the structure model (fedlap+)")
+    activation: str = knob("relu", "applied to U W (fedlap+)", choices=("relu", "tanh", "none"))
+    structure_norm: bool = knob(True, "normalise the structure features (LayerNorm, fedlap+)")
+    column_weights: str = knob(
+        "none", "weights of the basis' columns (fedlap+)", choices=("none", "eigenvalue")
+    )
+    smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W (fedlap+)", low=0.0)
+    unit_norm: bool = knob(False, "divide W by its norm (fedlap+)")
+
+    spectral: bool = knob(False, "compute the spectral basis also for methods that ignore it")
     operator: str = knob("sym", "matrix whose eigenvectors are computed", choices=KINDS)
     self_loops: bool = knob(True, "add a loop at each node (operators sym and rw)")
     regulariser: float = knob(0.0, "t of the operator regularised; 0: the mean degree", low=0.0)
@@ -100,7 +115,23 @@ class Settings:
                 f"rank = {self.rank} is more than vectors = {self.vectors}: no more vectors can be "
                 f"kept than are exchanged, try rank = {self.vectors}"
             )
+        if self.model == "none" and self.method != "fedlap+":
+            raise ConfigError(
+                f"model = 'none' leaves the method {self.method} nothing to train: only fedlap+ "
+                "has a structure model; try model = 'sage'"
+            )
         parse_widths(self.hidden)
+        parse_widths(self.structure_hidden)
+
+    @property
+    def needs_basis(self) -> bool:
+        """Whether the offline phase runs before training."""
+        return self.spectral or self.method == "fedlap+"
+
+    @property
+    def kept(self) -> int:
+        """Columns of the basis."""
+        return self.rank or self.vectors
 
     @property
     def data_spec(self) -> DataSpec:
@@ -147,9 +178,9 @@ class Settings:
         )
 
     def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:
-        """The feature model for a schema."""
+        """The feature model for a schema; without one, what the tensors are made for."""
         return ModelSpec(
-            kind=cast(Kind, self.model),
+            kind="decoupled" if self.model == "none" else cast(Kind, self.model),
             num_features=num_features,
             num_classes=num_classes,
             hidden=parse_widths(self.hidden),
@@ -157,6 +188,19 @@ class Settings:
             dropout=self.dropout,
             input_dropout=self.input_dropout,
             input_norm=self.input_norm,
+        )
+
+    def structure_spec(self, num_classes: int) -> StructureSpec:
+        """The structure model of fedlap+."""
+        return StructureSpec(
+            rank=self.kept,
+            width=self.structure_width,
+            num_classes=num_classes,
+            hidden=parse_widths(self.structure_hidden),
+            dropout=self.dropout,
+            activation=cast(Activation, self.activation),
+            norm=self.structure_norm,
+            unit_norm=self.unit_norm,
         )
 
     def with_clients(self, clients: int) -> "Settings":
@@ -196,27 +240,6 @@ def parse_settings(values: Mapping[str, object]) -> Settings:
             _PARSED.clear()
         _PARSED[key] = knobs.build(Settings, values)
     return _PARSED[key]
-
-
-def read_preset(path: Path) -> dict[str, object]:
-    """Keys and values of a preset file; nested tables are joined with dots, as Flower does."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such preset file; see the folder conf/") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} is not a readable TOML file: {error}") from None
-    return _flatten(table)
-
-
-def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    flat: dict[str, object] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat.update(_flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def setting_keys() -> tuple[str, ...]:

@@ -19,8 +19,9 @@ def run_local(
     settings: Settings,
     folder: RunFolder,
     observer: Observer,
+    basis: str,
 ) -> Outcome:
-    """Ask every member once; each keeps its own best validation round."""
+    """Ask every member once; each keeps its own best validation round and ignores the basis."""
     content = RecordDict({"config": ConfigRecord({"run": grid.run.run_id})})
     replies = grid.ask(members, "train.alone", content, settings.step_timeout)
     histories = [numbers(reply, "history") for reply in replies]

@@ -98,6 +98,7 @@ def run_fedavg(
     settings: Settings,
     folder: RunFolder,
     observer: Observer,
+    basis: str,
 ) -> Outcome:
     """Train together, score the last model and leave the best one with every member."""
     progress = Progress(folder, settings.rounds, observer)
@@ -106,27 +107,32 @@ def run_fedavg(
         initial_arrays=initial_model(members[0], settings),
         num_rounds=settings.rounds,
         timeout=settings.step_timeout,
+        train_config=_config(basis),
     )
-    last = RecordDict({"arrays": result.arrays})
+    last = RecordDict({"arrays": result.arrays, "config": _config(basis)})
     replies = grid.ask(members, "evaluate", last, settings.step_timeout)
     progress.scored(settings.rounds, result.arrays, replies)
-    return _leave_best(grid, members, settings, progress)
+    return _leave_best(grid, members, settings, progress, basis)
 
 
 def initial_model(member: Member, settings: Settings) -> ArrayRecord:
     """The first global model, the same for the same seed."""
-    from fedlap_app.learning.models import build_model
     from fedlap_app.learning.parameters import parameters_of
+    from fedlap_app.methods.fedlap_plus import method_model
 
-    spec = settings.model_spec(member.features, member.classes)
-    return to_arrays(parameters_of(build_model(spec, settings.seed)))
+    return to_arrays(parameters_of(method_model(settings, member.features, member.classes)))
 
 
 def _leave_best(
-    grid: MemberGrid, members: Sequence[Member], settings: Settings, progress: Progress
+    grid: MemberGrid,
+    members: Sequence[Member],
+    settings: Settings,
+    progress: Progress,
+    basis: str,
 ) -> Outcome:
     """Send the model of the best validation round to everyone and score it there."""
-    config = ConfigRecord({"run": grid.run.run_id})
+    config = _config(basis)
+    config["run"] = grid.run.run_id
     content = RecordDict({"arrays": progress.best_arrays, "config": config})
     replies = grid.ask(members, "evaluate.keep", content, settings.step_timeout)
     return Outcome(
@@ -137,7 +143,13 @@ def _leave_best(
             for member, reply in zip(members, replies, strict=True)
         },
         parameters=from_arrays(progress.best_arrays),
+        basis=basis,
     )
+
+
+def _config(basis: str) -> ConfigRecord:
+    """What every message says about the basis; Flower cannot count an empty value."""
+    return ConfigRecord({"basis": basis} if basis else {})
 
 
 def _mean_loss(replies: list[RecordDict], weight_key: str) -> MetricRecord:

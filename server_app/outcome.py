@@ -11,12 +11,13 @@ from fedlap_app.methods.scores import SPLITS, accuracy, total
 
 @dataclass(frozen=True)
 class Outcome:
-    """Final scores of every organisation and, where there is one, the global model."""
+    """Final scores of every organisation; the global model and its basis where there are any."""
 
     best_round: int | None
     rounds: int
     clients: Mapping[str, Mapping[str, float]]
     parameters: Mapping[str, NDArray[Any]] | None
+    basis: str = ""
 
     def summary(self) -> dict[str, Any]:
         """Scores over all organisations and for each of them."""

@@ -17,7 +17,7 @@ from server_app.offline import run_offline
 from server_app.run_folder import RunFolder
 from server_app.summary import Clock, write_summary
 
-_METHODS = {"fedavg": run_fedavg, "local": run_local}
+_METHODS = {"fedlap+": run_fedavg, "fedavg": run_fedavg, "local": run_local}
 
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
@@ -47,10 +47,13 @@ def _phases(
     clock = Clock()
     members = gather(grid, settings)
     clock.lap("gather")
-    if settings.spectral:
-        folder.write_json("offline.json", run_offline(grid, members, settings).to_json())
+    basis = ""
+    if settings.needs_basis:
+        phase = run_offline(grid, members, settings)
+        folder.write_json("offline.json", phase.to_json())
+        basis = phase.job if settings.method == "fedlap+" else ""
         clock.lap("offline")
-    outcome = _METHODS[settings.method](grid, members, settings, folder, observer)
+    outcome = _METHODS[settings.method](grid, members, settings, folder, observer, basis)
     clock.lap("train")
     return write_summary(
         folder,

@@ -42,7 +42,8 @@ def write_summary(
 ) -> dict[str, Any]:
     """Write the model and ``summary.json``; return the summary."""
     if outcome.parameters is not None:
-        folder.write_model(ModelFile(outcome.parameters, settings.to_config(), schema))
+        model = ModelFile(outcome.parameters, settings.to_config(), schema, outcome.basis)
+        folder.write_model(model)
     traffic = traffic or {}
     summary = {
         "run_id": run_id,

@@ -1,5 +1,6 @@
 """What all tests share: the benchmark data, when it is there, and a home folder of their own."""
 
+import logging
 import os
 from pathlib import Path
 
@@ -14,6 +15,15 @@ def own_home(tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("fedlap-home")
     monkeypatch.setenv("FEDLAP_HOME", str(home))
     return home
+
+
+@pytest.fixture(autouse=True)
+def same_verbosity():
+    """Undo what a command did to the level of Flower's log."""
+    logger = logging.getLogger("flwr")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture

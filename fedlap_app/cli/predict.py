@@ -3,15 +3,18 @@
 import csv
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from fedlap_app.errors import DataError
+from fedlap_app import places
+from fedlap_app.errors import DataError, ProtocolError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.model_file import ModelFile
+from fedlap_app.methods.offline.bases import Bases, FinishedBasis
 from fedlap_app.settings import Settings, parse_settings
 
 Row = tuple[str, str, str]
@@ -41,7 +44,7 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
             f"{folder} names other classes or features than the model of {path}: "
             "use the model of a run in which this organisation took part"
         )
-    rows, accuracy = _rows(subgraph, settings, model)
+    rows, accuracy = _rows(folder, subgraph, settings, model)
     target = _write(folder, rows)
     report = {"predictions": str(target), "nodes": len(rows), "accuracy_test": accuracy}
     if as_json:
@@ -73,21 +76,36 @@ def _read_model(path: Path) -> ModelFile:
     return ModelFile.from_bytes(content, str(path))
 
 
+def _basis(folder: Path, subgraph: Subgraph, job: str) -> FinishedBasis:
+    """The organisation's rows of the basis, from its store: nobody else has them."""
+    stores = (folder / "store", places.stores_dir() / subgraph.name)
+    for store in stores:
+        with suppress(ProtocolError):
+            return Bases(store / "basis").find(job, subgraph.fingerprint())
+    raise DataError(
+        f"the model reads a spectral basis that the store of {subgraph.name} does not hold "
+        f"(looked in {stores[0]} and {stores[1]}): predict where the organisation took part, with "
+        "the same data"
+    )
+
+
 def _rows(
-    subgraph: Subgraph, settings: Settings, model: ModelFile
+    folder: Path, subgraph: Subgraph, settings: Settings, model: ModelFile
 ) -> tuple[list[Row], float | None]:
     from fedlap_app.learning.determinism import one_thread
     from fedlap_app.learning.device import pick_device
     from fedlap_app.learning.evaluation import evaluate
     from fedlap_app.learning.evaluation import predict as predict_classes
-    from fedlap_app.learning.models import build_model
     from fedlap_app.learning.parameters import load_parameters
     from fedlap_app.learning.tensors import GraphTensors
+    from fedlap_app.methods.fedlap_plus import attach, method_model
 
     spec = settings.model_spec(subgraph.num_features, subgraph.num_classes)
     with one_thread():
         tensors = GraphTensors.from_subgraph(subgraph, spec, pick_device(settings.device))
-        network = build_model(spec, settings.seed).to(tensors.device)
+        if model.basis:
+            tensors = attach(tensors, _basis(folder, subgraph, model.basis), settings)
+        network = method_model(settings, spec.num_features, spec.num_classes).to(tensors.device)
         load_parameters(network, model.parameters)
         classes, probabilities = predict_classes(network, tensors)
         scores = evaluate(network, tensors).test

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from fedlap_app.knobs import domain_of, key_of, parse_text
-from fedlap_app.settings import Settings, parse_settings, read_preset
+from fedlap_app.presets import read_preset
+from fedlap_app.settings import Settings, parse_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

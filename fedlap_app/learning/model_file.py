@@ -16,15 +16,29 @@ _ABOUT = "about"
 
 @dataclass(frozen=True)
 class ModelFile:
-    """What is needed to predict with a model elsewhere."""
+    """What is needed to predict with a model elsewhere.
+
+    Attributes
+    ----------
+    parameters : Mapping
+        Arrays by name.
+    config : Mapping
+        Settings of the run.
+    schema : str
+        Hash of class names and feature columns.
+    basis : str
+        Offline job whose basis the model reads; empty for models without one.
+    """
 
     parameters: Mapping[str, NDArray[Any]]
     config: Mapping[str, Any]
     schema: str
+    basis: str = ""
 
     def to_bytes(self) -> bytes:
         """The model in numpy's zip format, without pickles."""
-        about = json.dumps({"config": dict(self.config), "schema": self.schema}).encode()
+        facts = {"config": dict(self.config), "schema": self.schema, "basis": self.basis}
+        about = json.dumps(facts).encode()
         arrays = {f"parameter/{name}": value for name, value in self.parameters.items()}
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **{_ABOUT: np.frombuffer(about, np.uint8)}, **arrays)
@@ -41,6 +55,6 @@ class ModelFile:
                     for name in file.files
                     if name != _ABOUT
                 }
-            return cls(parameters, about["config"], about["schema"])
+            return cls(parameters, about["config"], about["schema"], about["basis"])
         except (OSError, ValueError, KeyError, EOFError) as error:
             raise DataError(f"{origin} is not a model of this app ({error})") from None

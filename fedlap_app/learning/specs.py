@@ -8,6 +8,7 @@ from fedlap_app.errors import ConfigError
 
 Kind = Literal["sage", "gcn", "decoupled"]
 OptimizerName = Literal["adam", "sgd"]
+Activation = Literal["relu", "tanh", "none"]
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -66,6 +67,49 @@ class ModelSpec:
         _check_count("The number of hops", self.hops, 0)
         _check_range("The dropout", self.dropout, 0.0, 1.0, "from 0 up to, but not, 1")
         _check_range("The input dropout", self.input_dropout, 0.0, 1.0, "from 0 up to, but not, 1")
+
+
+@dataclass(frozen=True)
+class StructureSpec:
+    """A structure model.
+
+    Parameters
+    ----------
+    rank : int
+        Columns of the basis, rows of W.
+    width : int
+        Columns of W: the number of structure features of a node.
+    num_classes : int
+        Width of the output.
+    hidden : tuple of int (default: ())
+        Hidden layers after the structure features.
+    dropout : float (default: 0.5)
+        Probability that a structure feature or hidden unit is dropped in training.
+    activation : "relu" | "tanh" | "none" (default: "relu")
+        Applied to U W.
+    norm : bool (default: True)
+        LayerNorm of the structure features.
+    unit_norm : bool (default: False)
+        Divide W by its Frobenius norm, as the paper's convergence proof assumes.
+    """
+
+    rank: int
+    width: int
+    num_classes: int
+    hidden: tuple[int, ...] = ()
+    dropout: float = 0.5
+    activation: Activation = "relu"
+    norm: bool = True
+    unit_norm: bool = False
+
+    def __post_init__(self) -> None:
+        _check_count("The rank of the basis", self.rank, 1)
+        _check_count("The number of structure features", self.width, 1)
+        _check_count("The number of classes", self.num_classes, 1)
+        for width in self.hidden:
+            _check_count("A hidden layer's width", width, 1)
+        _check_range("The dropout", self.dropout, 0.0, 1.0, "from 0 up to, but not, 1")
+        _check_choice("The activation", self.activation, get_args(Activation))
 
 
 @dataclass(frozen=True)

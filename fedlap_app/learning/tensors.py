@@ -1,6 +1,6 @@
 """One organisation's internal nodes and edges as tensors on a device."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -42,6 +42,10 @@ class GraphTensors:
         Node numbers of "train", "val" and "test".
     device : torch.device
         Where the tensors are.
+    basis : Tensor | None
+        (n, rank) rows of a spectral basis, for models that read the structure of the whole graph.
+    eigenvalues : Tensor | None
+        (rank,) eigenvalues of its columns.
     """
 
     kind: Kind
@@ -51,6 +55,8 @@ class GraphTensors:
     labels: NDArray[np.int64]
     splits: dict[str, NDArray[np.int64]]
     device: torch.device
+    basis: Tensor | None = None
+    eigenvalues: Tensor | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -85,4 +91,14 @@ class GraphTensors:
             labels=subgraph.labels,
             splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},
             device=device,
+        )
+
+    def with_basis(
+        self, basis: NDArray[np.floating], eigenvalues: NDArray[np.floating]
+    ) -> "GraphTensors":
+        """The same data with rows of a spectral basis."""
+        return replace(
+            self,
+            basis=torch.as_tensor(basis, dtype=torch.float32, device=self.device),
+            eigenvalues=torch.as_tensor(eigenvalues, dtype=torch.float32, device=self.device),
         )

@@ -12,7 +12,7 @@ from fedlap_app.learning.evaluation import Evaluation, evaluate
 from fedlap_app.learning.parameters import load_parameters, parameters_of
 from fedlap_app.learning.specs import TrainSpec
 from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import TrainReport, train_epochs
+from fedlap_app.learning.training import Objective, TrainReport, cross_entropy, train_epochs
 from fedlap_app.seeds import seed_of
 
 Parameters = Mapping[str, NDArray[Any]]
@@ -36,12 +36,14 @@ def client_round(
     name: str,
     number: int,
     seed: int,
+    objective: Objective = cross_entropy,
 ) -> RoundResult:
     """Score the received model, then train it; the same question has the same answer."""
     with one_thread():
         load_parameters(model, parameters)
         received = evaluate(model, tensors)
-        report = train_epochs(model, tensors, spec, seed_of(seed, "train", name, number))
+        draw = seed_of(seed, "train", name, number)
+        report = train_epochs(model, tensors, spec, draw, objective=objective)
         return RoundResult(received, parameters_of(model), report)
 
 

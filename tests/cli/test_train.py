@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from fedlap_app.cli import main
 
-SMALL = ["--accounts", "240", "--clients", "3", "--rounds", "2", "--hidden", "8"]
+SMALL = ["--accounts", "240", "--clients", "3", "--rounds", "2", "--hidden", "8", "--vectors", "12"]
 
 
 def train(*words):
@@ -16,7 +16,7 @@ def train(*words):
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("method", ["fedavg", "local", "central"])
+@pytest.mark.parametrize("method", ["fedlap+", "fedavg", "local", "central"])
 def test_one_json_object_over_the_seeds(method):
     report = train("--method", method, "--seeds", "3", "--seed-start", "5")
     assert report["seeds"] == [5, 6, 7]
@@ -38,7 +38,7 @@ def test_options_override_the_preset(tmp_path):
 
 
 def test_the_bytes_are_those_of_the_model_and_the_scores():
-    report = train("--rounds", "2")
+    report = train("--method", "fedavg")
     folder = Path(report["run_folders"][0])
     summary = json.loads((folder / "summary.json").read_text())
     model = sum(len(line) for line in [(folder / "model.npz").read_bytes()])

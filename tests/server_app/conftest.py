@@ -41,7 +41,14 @@ def observer():
 def settings():
     """Three banks with 240 accounts, two rounds."""
     return replace(
-        Settings(), accounts=240, clients=3, rounds=2, local_epochs=1, hidden="8", step_timeout=60.0
+        Settings(),
+        method="fedavg",
+        accounts=240,
+        clients=3,
+        rounds=2,
+        local_epochs=1,
+        hidden="8",
+        step_timeout=60.0,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import DataError
+from fedlap_app.errors import DataError, ProtocolError
 from fedlap_app.methods.offline.job_files import sync
 from fedlap_app.secure.kdf import digest
 from fedlap_app.spectral.certificate import Certificate
@@ -26,6 +26,8 @@ class BasisFacts:
         Job id, hash of the members, digest of the settings, fingerprint of the subgraph.
     organisations
         Names of the members.
+    nodes
+        Nodes of the whole graph.
     rows
         Own rows that have a slot in the layout.
     columns, numbers
@@ -37,6 +39,7 @@ class BasisFacts:
     spec: str
     data: str
     organisations: tuple[str, ...]
+    nodes: int
     rows: int
     columns: int
     numbers: int
@@ -102,6 +105,16 @@ class Bases:
             except (OSError, ValueError, KeyError, TypeError):
                 continue
         return found
+
+    def find(self, job: str, data: str) -> FinishedBasis:
+        """The basis that a job gave for a subgraph."""
+        for facts in self.facts():
+            if facts.job == job and facts.data == data:
+                return self.load(facts)
+        raise ProtocolError(
+            f"there is no basis of job {job or '(none)'} for this graph in the store: run the "
+            "offline phase again with refresh-basis"
+        )
 
     def load(self, facts: BasisFacts) -> FinishedBasis:
         """Read a basis; its arrays are memory-mapped."""

@@ -14,6 +14,7 @@ from fedlap_app.secure.header import Place
 from fedlap_app.spectral.certificate import Certificate, quality
 from fedlap_app.spectral.ritz import SmallSolution, solve_small
 from fedlap_app.spectral.solvers import Solver
+from fedlap_app.spectral.totals import Totals
 
 _PHASE = "ritz"
 
@@ -55,6 +56,7 @@ def finish(iteration: Iteration, request: Request, last: Answered, party: Party)
         spec=last.spec,
         data=last.data,
         organisations=iteration.agreement.keys.members,
+        nodes=Totals.from_sums(iteration.totals).nodes,
         rows=int((iteration.agreement.layout.slot_of >= 0).sum()),
         columns=iteration.columns,
         numbers=iteration.numbers,

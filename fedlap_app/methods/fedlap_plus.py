@@ -1,0 +1,52 @@
+"""FedLap+: a feature model on local edges plus a structure model on the global spectral basis.
+
+Every organisation holds its own rows of the basis and the eigenvalues; what is averaged is
+(theta_f, theta_s, W). The regulariser is evaluated at the clients, so no eigenvalue leaves them.
+"""
+
+import math
+
+import numpy as np
+from torch import nn
+
+from fedlap_app.learning.fusion import build_fused, smooth_cross_entropy
+from fedlap_app.learning.models import build_model
+from fedlap_app.learning.tensors import GraphTensors
+from fedlap_app.learning.training import Objective, cross_entropy
+from fedlap_app.methods.offline.bases import FinishedBasis
+from fedlap_app.settings import Settings
+
+NAME = "fedlap+"
+
+
+def method_model(settings: Settings, num_features: int, num_classes: int) -> nn.Module:
+    """The model that the settings' method trains, the same for the same seed."""
+    features = settings.model_spec(num_features, num_classes)
+    if settings.method != NAME:
+        return build_model(features, settings.seed)
+    structure = settings.structure_spec(num_classes)
+    used = None if settings.model == "none" else features
+    return build_fused(used, structure, settings.seed)
+
+
+def method_objective(settings: Settings) -> Objective:
+    """What the settings' method minimises."""
+    return smooth_cross_entropy(settings.smoothing) if settings.method == NAME else cross_entropy
+
+
+def attach(tensors: GraphTensors, basis: FinishedBasis, settings: Settings) -> GraphTensors:
+    """Tensors with the rows of a basis.
+
+    Rows of an orthonormal basis shrink with the number of nodes n, so they are multiplied by
+    sqrt(n). A basis of an invariant subspace may have fewer columns than were asked for: the
+    rest is zero, so that W has one shape everywhere.
+    """
+    found = min(basis.U.shape[1], settings.kept)
+    rows = np.zeros((basis.U.shape[0], settings.kept))
+    values = np.zeros(settings.kept)
+    rows[:, :found] = basis.U[:, :found] * math.sqrt(basis.facts.nodes)
+    values[:found] = basis.eigenvalues[:found]
+    if settings.column_weights == "eigenvalue":
+        largest = np.abs(values).max(initial=0.0)
+        rows *= np.abs(values) / (largest or 1.0)
+    return tensors.with_basis(rows, values)

@@ -1,0 +1,98 @@
+"""FedLap+ through the real protocol, on a graph whose structure crosses the banks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fedlap_app.graphs.federation import load_federation
+from fedlap_app.learning.fusion import smooth_cross_entropy
+from fedlap_app.learning.tensors import GraphTensors
+from fedlap_app.learning.training import cross_entropy
+from fedlap_app.methods.fedlap_plus import attach, method_model, method_objective
+from fedlap_app.methods.offline.bases import BasisFacts, FinishedBasis
+from fedlap_app.settings import Settings
+from fedlap_app.spectral.certificate import Certificate
+from server_app.in_process import run_in_process
+
+
+class Silent:
+    def round_done(self, number, rounds, totals):
+        """Nothing to show."""
+
+
+def basis_of(rows, columns, nodes):
+    generator = np.random.default_rng(0)
+    facts = BasisFacts("j", "m", "s", "d", ("a", "b"), nodes, rows, 1, 1)
+    certificate = Certificate(0.0, 0.0, columns, columns, 1, 1, 1, 1.0)
+    U = generator.standard_normal((rows, columns)) / np.sqrt(nodes)
+    return FinishedBasis(U, np.linspace(0.1, 1.0, columns), certificate, facts)
+
+
+@pytest.fixture
+def settings():
+    return replace(
+        Settings(), accounts=240, clients=3, rounds=2, local_epochs=1, hidden="8",
+        vectors=12, rank=6, block=4, structure_width=8,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def tensors(settings):
+    part = load_federation(settings.data_spec)[0]
+    spec = settings.model_spec(part.num_features, part.num_classes)
+    return GraphTensors.from_subgraph(part, spec)
+
+
+def test_rows_are_scaled_and_a_short_basis_is_filled_with_zeros(settings, tensors):
+    basis = basis_of(tensors.num_nodes, 4, nodes=400)
+    attached = attach(tensors, basis, settings)
+    assert attached.basis.shape == (tensors.num_nodes, 6)
+    np.testing.assert_allclose(attached.basis[:, :4].numpy(), 20 * basis.U, rtol=1e-6)
+    assert not attached.basis[:, 4:].any()
+    np.testing.assert_allclose(attached.eigenvalues[:4].numpy(), basis.eigenvalues, rtol=1e-6)
+
+
+def test_columns_can_be_weighted_by_their_eigenvalues(settings, tensors):
+    basis = basis_of(tensors.num_nodes, 6, nodes=400)
+    plain = attach(tensors, basis, settings).basis
+    weighted = attach(tensors, basis, replace(settings, column_weights="eigenvalue")).basis
+    np.testing.assert_allclose(weighted.numpy(), plain.numpy() * basis.eigenvalues, rtol=1e-5)
+
+
+def test_logits_are_added_and_the_feature_model_can_be_left_out(settings, tensors):
+    data = attach(tensors, basis_of(tensors.num_nodes, 6, 400), settings)
+    model = method_model(settings, 12, 3).eval()
+    both = model(data)
+    torch.testing.assert_close(both, model.features(data) + model.structure(data.basis))
+    alone = method_model(replace(settings, model="none"), 12, 3).eval()
+    torch.testing.assert_close(alone(data), alone.structure(data.basis))
+
+
+def test_the_objective_adds_lambda_times_the_quotient(settings, tensors):
+    data = attach(tensors, basis_of(tensors.num_nodes, 6, 400), settings)
+    model = method_model(settings, 12, 3).eval()
+    squares = model.structure.W.detach().square().sum(dim=1)
+    quotient = float((data.eigenvalues * squares).sum() / squares.sum())
+    expected = float(cross_entropy(model, data).detach()) + 2.5 * quotient
+    assert float(smooth_cross_entropy(2.5)(model, data).detach()) == pytest.approx(expected, 1e-5)
+    assert method_objective(replace(settings, method="fedavg")) is cross_entropy
+
+
+def test_a_second_run_reuses_the_basis_and_gives_the_same_bits(settings, own_home):
+    first = run_in_process(settings, Silent())
+    again = run_in_process(settings, Silent())
+    assert first["loss"] == again["loss"]
+    assert first["accuracy"] == again["accuracy"]
+    fresh = run_in_process(replace(settings, refresh_basis=True), Silent())
+    assert fresh["accuracy"]["test"] >= 0
+
+
+def test_the_structure_of_the_whole_graph_is_worth_five_points():
+    settings = replace(Settings(), accounts=800, clients=4, rounds=25, vectors=60, rank=10)
+    together = run_in_process(settings, Silent())["accuracy"]["test"]
+    average = run_in_process(replace(settings, method="fedavg"), Silent())["accuracy"]["test"]
+    central = run_in_process(replace(settings, method="central"), Silent())["accuracy"]["test"]
+    assert together >= average + 0.05
+    assert together >= central - 0.03
