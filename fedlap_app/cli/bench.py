@@ -71,7 +71,7 @@ def offline(
     ends; --solver and --backend choose one. A solver that would take more than a minute is run
     for a few steps and extrapolated.
     """
-    from fedlap_app.experiments.offline_bench import bench_offline
+    from fedlap_app.experiments.offline_bench import BACKENDS, bench_offline
     from fedlap_app.experiments.offline_table import draw, table_of, write_csv
 
     set_verbosity(False)
@@ -81,7 +81,7 @@ def offline(
     report = bench_offline(
         settings,
         [settings.solver] if "solver" in given else list(SOLVERS),
-        [settings.backend] if "backend" in given else ["plain", "mask"],
+        [settings.backend] if "backend" in given else list(BACKENDS),
         turns=repeats,
         check=check,
         say=lambda text: click.echo(text, err=True),

@@ -14,8 +14,9 @@ _COLUMNS = (
     ("bytes_down_per_client", "MB down", "{:>8}"),
     ("bytes_per_value_up", "B/value", "{:>8}"),
     ("seconds", "seconds", "{:>9}"),
-    ("seconds_iteration", "iterate", "{:>9}"),
     ("seconds_secure", "secure", "{:>9}"),
+    ("cpu_seconds", "CPU s", "{:>9}"),
+    ("cpu_seconds_iteration", "iterate", "{:>9}"),
     ("orthogonality", "orthog.", "{:>9}"),
     ("capture", "capture", "{:>9}"),
 )
@@ -38,7 +39,7 @@ def table_of(report: dict[str, Any]) -> str:
     ]
     if any(row["extrapolated"] for row in report["rows"]):
         lines.append("* seconds extrapolated from a few steps, trips and bytes predicted")
-    lines.append("")
+    lines += ["", "Ratios of CPU seconds:"]
     for bar in report["bars"]:
         verdict = "" if bar["met"] is None else "met" if bar["met"] else "MISSED"
         limit = "" if bar["limit"] is None else f"at most {bar['limit']:g}"
@@ -56,7 +57,9 @@ def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - text, a number or noth
         return f"{value / 1e6:.2f}"
     if key == "orthogonality":
         return f"{value:.1e}"
-    return f"{value:.4f}" if key == "capture" else f"{value:.3f}" if value % 1 else f"{value:.0f}"
+    if key == "round_trips":
+        return str(value)
+    return f"{value:.4f}" if key == "capture" else f"{value:.3f}"
 
 
 def write_csv(report: dict[str, Any], path: Path) -> None:
@@ -85,13 +88,13 @@ def draw(report: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(9, 1.2 + 0.32 * len(rows)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, key, scale, title in (
-        (left, "seconds", 1.0, "seconds, all parties on one core"),
+        (left, "cpu_seconds", 1.0, "seconds of computing, all parties together"),
         (right, "bytes_up_per_client", 1e-6, "MB sent by a client"),
     ):
-        values = [scale * row[key] for row in rows]
+        values = [scale * (row[key] or 0) for row in rows]
         bars = axes.barh(labels, values, color=[_COLOURS.get(row["backend"]) for row in rows])
         axes.bar_label(bars, labels=[f"{v:.3g}" if v else "" for v in values], padding=3)
-        axes.set_xscale("log" if key == "seconds" else "linear")
+        axes.set_xscale("log" if key == "cpu_seconds" else "linear")
         axes.set_xlabel(title)
         axes.margins(x=0.18)
         axes.spines[["top", "right"]].set_visible(False)

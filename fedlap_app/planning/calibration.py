@@ -142,7 +142,7 @@ def _phase(settings: Settings, clients: int) -> tuple[float, float]:
         report = run_spectrum(
             settings.with_clients(clients), check=False, dump=None, progress=watch
         )
-        rest = watch.iteration
+        rest = watch.iteration.wall
         trips = clients * report["round_trips"]
         best = [min(best[0], (report["seconds"] - rest) / clients), min(best[1], rest / trips)]
     return best[0], best[1]

@@ -1,0 +1,72 @@
+"""One timed run of the offline phase, or of a bare loop in its place."""
+
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from fedlap_app import places
+from fedlap_app.experiments.bare_parts import Array, Blocks, Parts
+from fedlap_app.experiments.step_watch import Instant, StepWatch
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.settings import Settings
+
+Loop = Callable[[Parts], tuple[Array, Blocks]]
+_NEVER = Instant(float("nan"), float("nan"))
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one run took: in all, after the handshake, and the seconds with seals and sums."""
+
+    whole: Instant
+    iteration: Instant
+    secure: float
+
+
+def phase_turn(settings: Settings) -> Turn:
+    """Run the phase on the in-process grid, in stores that are deleted afterwards."""
+    from server_app.federation import gather
+    from server_app.in_process import make_grid
+    from server_app.member_grid import MemberGrid
+    from server_app.offline import run_offline
+
+    places.home().mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=places.home()))
+    try:
+        settings = replace(settings, store_dir=str(folder), resume=False)
+        grid = MemberGrid(make_grid(settings))
+        members = gather(grid, settings)
+        watch = StepWatch()
+        outcome = run_offline(grid, members, settings, watch)
+        return Turn(watch.whole, watch.iteration, outcome.price.secure_seconds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def loop_turn(
+    settings: Settings, subgraphs: Sequence[Subgraph], loop: Loop
+) -> tuple[Turn, Blocks | None]:
+    """Run a bare loop; gives its rows too, or none when it broke down."""
+    parts = Parts(subgraphs, settings.offline_spec, settings.seed)
+    started = Instant.now()
+    try:
+        _, rows = loop(parts)
+    except np.linalg.LinAlgError:
+        return Turn(_NEVER, _NEVER, 0.0), None
+    taken = Instant.now().since(started)
+    return Turn(taken, taken, 0.0), rows
+
+
+def medians(turns: Sequence[Turn]) -> dict[str, float]:
+    """Median seconds of some turns."""
+    return {
+        "seconds": statistics.median(turn.whole.wall for turn in turns),
+        "seconds_secure": statistics.median(turn.secure for turn in turns),
+        "cpu_seconds": statistics.median(turn.whole.cpu for turn in turns),
+        "cpu_seconds_iteration": statistics.median(turn.iteration.cpu for turn in turns),
+    }
