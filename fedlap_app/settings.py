@@ -40,7 +40,9 @@ class Settings:
 
     dataset: str = knob("banks", "benchmark data set", choices=DATASETS)
     data: str = knob("", "folder of organisation folders, in place of a data set")
-    clients: int = knob(0, "organisations; 0 means as many as the simulation has nodes", low=0)
+    clients: int = knob(
+        0, "organisations; 0 means as many as the simulation has nodes", low=0, high=10_000
+    )
     partition: str = knob(
         "auto",
         "who holds which node; auto: natural owners, else random",
