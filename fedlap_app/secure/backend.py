@@ -22,6 +22,8 @@ from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.opened import Opened
 from fedlap_app.secure.pads import PadLedger
 
+_HEADERS = 256  # of one member that are kept: more than one step needs
+
 
 class InsecureWarning(UserWarning):
     """A setting gives protection away."""
@@ -63,6 +65,7 @@ class SumBackend(ABC):
         self._senders = {
             recipient: tuple(sorted(names)) for recipient, names in (senders or {}).items()
         }
+        self._made: dict[tuple[str, Place, int, int], Header] = {}
         self.ledger = ledger or PadLedger()
         if self.weakness:
             warnings.warn(self.weakness, InsecureWarning, stacklevel=2)
@@ -87,8 +90,10 @@ class SumBackend(ABC):
         """Who contributes to a sum for this recipient; everyone when it is empty."""
         if not recipient:
             return self.keys.members
-        everyone_else = tuple(name for name in self.keys.members if name != recipient)
-        return self._senders.get(recipient, everyone_else)
+        if recipient not in self._senders:
+            others = tuple(name for name in self.keys.members if name != recipient)
+            self._senders[recipient] = others
+        return self._senders[recipient]
 
     def key_id(self, recipient: str) -> str:
         """Public name of the key under which sums for this recipient are sealed."""
@@ -110,6 +115,15 @@ class SumBackend(ABC):
         return self._header("", place, length, vectors)
 
     def _header(self, recipient: str, place: Place, length: int, vectors: int) -> Header:
+        """The header of a place; it is asked for when a sum is announced, sealed and opened."""
+        key = (recipient, place, length, vectors)
+        if key not in self._made:
+            if len(self._made) > _HEADERS:
+                self._made.clear()
+            self._made[key] = self._new_header(recipient, place, length, vectors)
+        return self._made[key]
+
+    def _new_header(self, recipient: str, place: Place, length: int, vectors: int) -> Header:
         return Header(
             backend=self.name,
             profile=self.profile,

@@ -17,6 +17,7 @@ the numbers after it are aligned.
 
 import struct
 from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 from fedlap_app.errors import ProtocolError
@@ -24,6 +25,8 @@ from fedlap_app.errors import ProtocolError
 VERSION = 1
 _MAGIC = b"FLS"
 _FIXED = struct.Struct("<3sBHHIHIQ16s16s8s")
+_SIZE_AT = 4
+_LONGEST = _FIXED.size + 5 * 256 + 8
 _STRINGS = ("backend", "profile", "phase", "sender", "recipient")
 _LIMITS = {"contributors": 16, "step": 32, "attempt": 16, "vectors": 32, "length": 48}
 _HASHES = {"job": 16, "members": 16, "key_id": 8}
@@ -109,10 +112,22 @@ class Header:
 
     def of(self, sender: str) -> "Header":
         """The same header for one sender's contribution; for the sum when empty."""
-        return self if sender == self.sender else replace(self, sender=sender)
+        if sender == self.sender:
+            return self
+        if sender not in self._others:
+            self._others[sender] = replace(self, sender=sender)
+        return self._others[sender]
+
+    @cached_property
+    def _others(self) -> dict[str, "Header"]:
+        return {}
 
     def pack(self) -> bytes:
         """Canonical bytes."""
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> bytes:
         names = b""
         for name in _STRINGS:
             text = getattr(self, name).encode()
@@ -126,6 +141,12 @@ class Header:
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> tuple["Header", int]:
         """Read the header that some bytes begin with; gives it and its size."""
+        start = bytes(data[:_LONGEST])
+        size = int.from_bytes(start[_SIZE_AT : _SIZE_AT + 2], "little")
+        return _unpacked(start[:size] if 0 < size <= len(start) else start), size
+
+    @classmethod
+    def _parse(cls, data: bytes) -> "Header":
         try:
             magic, version, size, *rest = _FIXED.unpack_from(data)
             if magic != _MAGIC:
@@ -133,16 +154,22 @@ class Header:
             _check_version(version)
             numbers = dict(zip(_LIMITS, rest[:5], strict=True))
             hashes = {n: h.hex() for n, h in zip(_HASHES, rest[5:], strict=True)}
-            named: dict[str, Any] = {**_strings(bytes(data[_FIXED.size : size])), **numbers}
+            named: dict[str, Any] = {**_strings(data[_FIXED.size : size]), **numbers}
             header = cls(**named, **hashes)
-            if header.pack() != bytes(data[:size]):
+            if header.pack() != data:
                 raise ValueError
         except (struct.error, ValueError, IndexError) as error:
             raise ProtocolError(
                 f"A message of {len(data)} bytes does not begin with a header; "
                 "it was altered or is no contribution."
             ) from error
-        return header, size
+        return header
+
+
+@lru_cache(maxsize=4096)
+def _unpacked(data: bytes) -> Header:
+    """Equal bytes are read once in a process: the same header stands before many messages."""
+    return Header._parse(data)
 
 
 def _check_version(version: int) -> None:
@@ -167,6 +194,8 @@ def _strings(data: bytes) -> dict[str, str]:
 
 def require_equal(found: Header, expected: Header) -> None:
     """Refuse a header that differs from the expected one, naming the first difference."""
+    if found == expected:
+        return
     for field in fields(Header):
         got, want = getattr(found, field.name), getattr(expected, field.name)
         if got != want:
