@@ -10,8 +10,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +48,16 @@ class Store:
     @contextmanager
     def lock(self, timeout: float = 60.0) -> Iterator[None]:
         """Hold the store's only lock, so that two processes never work on one store."""
-        with (self.root / "lock").open("a") as handle:
-            _acquire(handle.fileno(), self.root, timeout)
-            try:
-                yield
-            finally:
-                fcntl.flock(handle.fileno(), fcntl.LOCK_UN)
+        _acquire(self._lock_file.fileno(), self.root, timeout)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock_file.fileno(), fcntl.LOCK_UN)
+
+    @cached_property
+    def _lock_file(self) -> IO[str]:
+        # Open as long as the store: a message in the offline phase takes a few milliseconds.
+        return (self.root / "lock").open("a")
 
     def job(self, job: str) -> "Folder":
         """Folder of one job."""
