@@ -6,7 +6,7 @@ Only here are the rows of all organisations in one place.
 import shutil
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,7 @@ def _run(
     rows = _gathered(settings, outcome.job)
     if dump is not None:
         _dump(dump, subgraphs, rows)
-    report = {**_price(settings, outcome, rows), **_certified(rows)}
+    report = {**_price(settings, outcome, subgraphs, rows), **_certified(rows)}
     if check:
         report |= compare(settings, subgraphs, {name: basis.U for name, basis in rows.items()})
     return report
@@ -100,14 +100,24 @@ def _gathered(settings: Settings, job: str) -> dict[str, FinishedBasis]:
     return found
 
 
-def _price(settings: Settings, outcome: "OfflineOutcome", rows: Rows) -> dict[str, Any]:
+def _values(settings: Settings, subgraphs: Sequence[Subgraph], rows: Rows) -> list[int]:
+    """Numbers that each organisation sent: to all others, or to its partners if they are shown."""
+    slots = {name: basis.facts.rows for name, basis in rows.items()}
+    sent = []
+    for part in subgraphs:
+        everyone = set(slots) - {part.name}
+        others: Iterable[str] = everyone if settings.hide_topology else part.partners
+        facts = rows[part.name].facts
+        sent.append(facts.columns * sum(slots[name] for name in others) + facts.numbers)
+    return sent
+
+
+def _price(
+    settings: Settings, outcome: "OfflineOutcome", subgraphs: Sequence[Subgraph], rows: Rows
+) -> dict[str, Any]:
     """What the phase took; nothing when a finished basis was reused."""
     price = outcome.price
-    layouts = {name: basis.facts.rows for name, basis in rows.items()}
-    values = [
-        basis.facts.columns * (sum(layouts.values()) - layouts[name]) + basis.facts.numbers
-        for name, basis in rows.items()
-    ]
+    values = _values(settings, subgraphs, rows)
     up = statistics.mean(price.up.values())
     first = next(iter(rows.values()))
     return {
