@@ -20,7 +20,7 @@ from fedlap_app.settings import Settings, parse_settings
 Row = tuple[str, str, str]
 
 
-@click.command(epilog="Example: fedlap predict orgs/bank-0 --run ~/.fedlap/runs/20260101-...")
+@click.command(epilog="Example: fedlap predict orgs/bank-00 --run ~/.fedlap/runs/20260101-...")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--run",
