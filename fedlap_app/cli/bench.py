@@ -34,7 +34,14 @@ def grid(
     from fedlap_app.experiments.grid_bench import bench_grid
 
     set_verbosity(False)
-    usual = {"dataset": "cora", "clients": 10, "model": "sage", "local-epochs": 1, "rounds": 20}
+    usual = {
+        "method": "fedavg",
+        "dataset": "cora",
+        "clients": 10,
+        "model": "sage",
+        "local-epochs": 1,
+        "rounds": 20,
+    }
     settings = parse_settings({**usual, **collect(conf, options)})
     report = bench_grid(settings, repeats)
     if as_json:
