@@ -1,9 +1,13 @@
 """Parameters and numbers as Flower records, and back."""
 
+import io
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from flwr.app import Array, ArrayRecord, MetricRecord, RecordDict
+from flwr.common.constant import SType
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
@@ -14,7 +18,24 @@ _last: tuple[ArrayRecord, dict[str, NDArray[Any]]] | None = None
 
 def to_arrays(parameters: Mapping[str, NDArray[Any]]) -> ArrayRecord:
     """Named numpy arrays as a record."""
-    return ArrayRecord({name: Array(value) for name, value in parameters.items()})
+    return ArrayRecord({name: _array(value) for name, value in parameters.items()})
+
+
+def _array(value: NDArray[Any]) -> Array:
+    """The same as ``Array(value)``, with one copy of the content in place of three."""
+    flat = np.asarray(value, order="C")
+    content = flat.data.cast("B") if flat.size else b""
+    data = b"".join((_header(flat.shape, flat.dtype.str), content))
+    return Array(str(flat.dtype), tuple(flat.shape), SType.NUMPY, data)
+
+
+@lru_cache(maxsize=256)
+def _header(shape: tuple[int, ...], descr: str) -> bytes:
+    """What ``numpy.save`` writes before the content of an array."""
+    buffer = io.BytesIO()
+    facts = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, facts)
+    return buffer.getvalue()
 
 
 def from_arrays(record: ArrayRecord) -> dict[str, NDArray[Any]]:
