@@ -9,7 +9,7 @@ from pathlib import Path
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from client_app.organisation import Organisation, organisation_of
-from client_app.store import Folder
+from client_app.store import Folder, StoreError
 from fedlap_app import places
 from fedlap_app.errors import DataError, FedLapError
 
@@ -40,24 +40,27 @@ def _provisional_name(context: Context) -> str:
 
 
 def _public_reason(error: Exception, context: Context) -> str:
-    """What the server may read: details that could quote data stay in a local file."""
-    if isinstance(error, FedLapError) and not isinstance(error, DataError):
+    """What the server may read: details that could quote data or paths stay in a local file."""
+    if isinstance(error, FedLapError) and not isinstance(error, DataError | StoreError):
         return str(error)
-    where = _write_details(error, context)
-    _log.error("This organisation cannot go on; the reason is in %s", where)
+    _log.error("This organisation cannot go on; %s", _write_details(error, context))
     if isinstance(error, DataError):
         return "its data cannot be used; `fedlap check` on its folder, there, says why"
+    if isinstance(error, StoreError):
+        return "its store cannot be used; its own log says why"
     return f"{type(error).__name__} in the client; its file errors.log has the details"
 
 
-def _write_details(error: Exception, context: Context) -> Path:
-    """Write the whole error where only the organisation can read it."""
+def _write_details(error: Exception, context: Context) -> str:
+    """Write the whole error where only the organisation can read it; say where."""
     folder = Folder(_details_folder(context))
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    folder.append_line(
-        "errors.log", f"{time} {error}\n{''.join(traceback.format_exception(error))}"
-    )
-    return folder.path / "errors.log"
+    trace = "".join(traceback.format_exception(error))
+    try:
+        folder.append_line("errors.log", f"{time} {error}\n{trace}")
+    except OSError:
+        return "the reason could not be written down because its store cannot be written"
+    return f"the reason is in {folder.path / 'errors.log'}"
 
 
 def _details_folder(context: Context) -> Path:
@@ -65,4 +68,5 @@ def _details_folder(context: Context) -> Path:
         folder = Path(str(context.node_config.get(key, "")))
         if key in context.node_config and folder.is_dir():
             return folder if key == "store-dir" else folder / "store"
-    return places.stores_dir() / f"partition-{context.node_config.get('partition-id', 'unknown')}"
+    root = context.run_config.get("store-dir") or places.stores_dir()
+    return Path(str(root)) / f"partition-{context.node_config.get('partition-id', 'unknown')}"

@@ -88,7 +88,7 @@ def parse_text(cls: type[T], key: str, text: str) -> Value:
 def _checked(key: str, value: object, entry: "Field[Any]") -> Value:
     """Return `value` as the type of the knob, or raise a `ConfigError`."""
     kind: type[Value] = type(entry.default)  # type: ignore[assignment]
-    typed = _typed(key, value, kind)
+    typed = _typed(key, value, kind, _toml(entry.default))
     domain = domain_of(entry)
     if domain.choices and typed not in domain.choices:
         raise ConfigError(
@@ -100,19 +100,19 @@ def _checked(key: str, value: object, entry: "Field[Any]") -> Value:
     return typed
 
 
-def _typed(key: str, value: object, kind: type[Value]) -> Value:
+def _typed(key: str, value: object, kind: type[Value], example: str) -> Value:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not kind:
         raise ConfigError(
             f"{key} = {value!r} has the wrong type: it must be {_TYPE_NAMES[kind]}, "
-            f"for example {key} = {_example(kind)}"
+            f"for example {key} = {example}"
         )
     return value
 
 
-def _example(kind: type[Value]) -> str:
-    return {bool: "true", int: "10", float: "0.5", str: "'banks'"}[kind]
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _check_range(key: str, value: float, domain: Domain) -> None:
@@ -123,15 +123,17 @@ def _check_range(key: str, value: float, domain: Domain) -> None:
     limit = low if math.isnan(value) or value < low or math.isinf(high) else high
     raise ConfigError(
         f"{key} = {value} is out of range ({_interval(domain)}): "
-        f"the nearest valid value is {limit:g}"
+        f"the nearest valid value is {_plain(limit)}"
     )
 
 
 def _interval(domain: Domain) -> str:
     if domain.high is None:
-        return f"at least {domain.low:g}" if domain.low is not None else "finite"
-    return (
-        f"{domain.low:g} to {domain.high:g}"
-        if domain.low is not None
-        else (f"at most {domain.high:g}")
-    )
+        return f"at least {_plain(domain.low)}" if domain.low is not None else "finite"
+    low = "" if domain.low is None else f"{_plain(domain.low)} to "
+    return f"{low}{_plain(domain.high)}" if low else f"at most {_plain(domain.high)}"
+
+
+def _plain(limit: float) -> str:
+    """A limit as one would write it: 1000000, not 1e+06."""
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"

@@ -36,7 +36,9 @@ class Settings:
     """All settings of one run, validated."""
 
     method: str = knob("fedlap+", "what is trained together", choices=METHODS)
-    seed: int = knob(0, "split, partition, initialisation and dropout follow from it", low=0)
+    seed: int = knob(
+        0, "split, partition, initialisation and dropout follow from it", low=0, high=2**63 - 1
+    )
 
     dataset: str = knob("banks", "benchmark data set", choices=DATASETS)
     data: str = knob("", "folder of organisation folders, in place of a data set")

@@ -6,10 +6,11 @@ from flwr.app import Context
 from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
-from fedlap_app.errors import FedLapError
-from fedlap_app.settings import parse_settings
+from fedlap_app.errors import ConfigError, FedLapError
+from fedlap_app.settings import Settings, parse_settings
 from server_app.observer import LogObserver
 from server_app.run import run
+from server_app.run_folder import RunFolder
 
 app = ServerApp()
 
@@ -18,7 +19,17 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Run both phases with the settings of the run configuration."""
     try:
-        run(grid, parse_settings(context.run_config), LogObserver())
+        run(grid, _settings(grid, context), LogObserver())
     except FedLapError as error:
         log(ERROR, "%s", error)
+        raise
+
+
+def _settings(grid: Grid, context: Context) -> Settings:
+    """Settings of the run; a refusal is left in a run folder, where `fedlap run` finds it."""
+    try:
+        return parse_settings(context.run_config)
+    except ConfigError as error:
+        folder = RunFolder.create(Settings(), grid.run.run_id)
+        folder.write_json("error.json", {"error": str(error)})
         raise

@@ -170,7 +170,8 @@ class ProcessGrid(LocalGrid):
             )
             if not (path / "reply").exists():
                 lines = done.stderr.strip().splitlines()
-                raise RuntimeError(lines[-1] if lines else f"exit code {done.returncode}")
+                ending = f"its process ended with exit code {done.returncode} before it answered"
+                raise RuntimeError(f"{ending}: {lines[-1]}" if lines else ending)
             reply = message_from_proto(ProtoMessage.FromString((path / "reply").read_bytes()))
             context.state = context_from_proto(
                 ProtoContext.FromString((path / "context").read_bytes())

@@ -22,11 +22,6 @@ _METHODS = {"fedlap+": run_fedavg, "fedavg": run_fedavg, "local": run_local}
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     """Run the method of the settings and return the summary, which is also on disk."""
-    if settings.method not in _METHODS:
-        raise ConfigError(
-            f"method = '{settings.method}' needs all data in one place: it runs under "
-            f"`fedlap train` only; here choose one of {', '.join(_METHODS)}"
-        )
     folder = RunFolder.create(settings, grid.run.run_id)
     folder.write_json("config.json", settings.to_config())
     log(INFO, "Run folder: %s", folder.path)
@@ -45,6 +40,11 @@ def _phases(
 ) -> dict[str, Any]:
     """Gather the organisations, compute the basis if asked for, train, write the summary."""
     clock = Clock()
+    if settings.method not in _METHODS:
+        raise ConfigError(
+            f"method = '{settings.method}' needs all data in one place: it runs under "
+            f"`fedlap train` only; here choose one of {', '.join(_METHODS)}"
+        )
     members = gather(grid, settings)
     clock.lap("gather")
     basis = ""

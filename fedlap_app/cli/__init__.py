@@ -42,7 +42,11 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except FedLapError as error:
             click.echo(f"Error: {error}", err=True)
-            sys.exit(2)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            what = error.strerror or type(error).__name__
+            click.echo(f"Error: {where}{what}: check the path and its permissions", err=True)
+        sys.exit(2)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

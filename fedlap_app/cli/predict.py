@@ -11,6 +11,7 @@ import click
 from fedlap_app import places
 from fedlap_app.errors import DataError, ProtocolError
 from fedlap_app.graphs.folder import read_folder
+from fedlap_app.graphs.organisation import read_organisation
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.model_file import ModelFile
@@ -56,7 +57,11 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
 
 
 def _newest_model(folder: Path) -> Path:
-    found = sorted(folder.glob("store/jobs/train-*/model.npz"))
+    simulated = places.stores_dir() / read_organisation(folder).name
+    found = sorted(
+        [*folder.glob("store/jobs/train-*/model.npz"), *simulated.glob("jobs/train-*/model.npz")],
+        key=lambda path: path.parent.name,
+    )
     if not found:
         raise DataError(
             f"{folder} has no model in its store: name the run folder with --run, for example "

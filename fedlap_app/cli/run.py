@@ -39,6 +39,11 @@ def run(
 
     values = collect(conf, options)
     settings = parse_settings(values)
+    if settings.method == "central":
+        raise ConfigError(
+            "method = 'central' needs all data in one place: use `fedlap train`, or choose "
+            "fedlap+, fedavg or local"
+        )
     nodes = settings.clients or _nodes_of(settings.data)
     project = _project()
     with LocalFlower(project, project / ".flwr") as flower:

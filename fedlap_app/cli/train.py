@@ -1,6 +1,7 @@
 """`fedlap train`: runs on the in-process grid, over one seed or several."""
 
 import json
+import math
 import statistics
 import sys
 import time
@@ -37,7 +38,9 @@ class Bar:
 )
 @settings_options
 @click.option("--seeds", type=click.IntRange(min=1), default=1, help="number of seeds to run")
-@click.option("--seed-start", type=click.IntRange(min=0), default=None, help="the first seed")
+@click.option(
+    "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @click.option("--verbose", is_flag=True, help="show the log of the server and the clients")
 def train(
@@ -54,11 +57,24 @@ def train(
     """
     settings = settings_from(conf, options)
     set_verbosity(verbose)
+    if settings.data:
+        _look_at(settings)
     first = settings.seed if seed_start is None else seed_start
     started = time.perf_counter()
     summaries = [_run(replace(settings, seed=seed)) for seed in range(first, first + seeds)]
     report = _report(settings, summaries, time.perf_counter() - started)
-    click.echo(json.dumps(report, indent=2) if as_json else _text(report, summaries[-1]))
+    click.echo(
+        json.dumps(report, indent=2, allow_nan=False) if as_json else _text(report, summaries[-1])
+    )
+
+
+def _look_at(settings: Settings) -> None:
+    """Read all folders first: on one machine a fault can be named, and a misfit told."""
+    from fedlap_app.graphs.agreement import check_federation
+    from fedlap_app.graphs.folder import read_federation
+
+    for problem in check_federation(read_federation(settings.data, directed=settings.directed)):
+        click.echo(f"Warning: {problem}", err=True)
 
 
 def _run(settings: Settings) -> dict[str, Any]:
@@ -69,7 +85,7 @@ def _run(settings: Settings) -> dict[str, Any]:
 
 def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     """What the seeds have in common, in percent."""
-    tests = [100 * summary["accuracy"]["test"] for summary in summaries]
+    tests = _percent(summaries, "accuracy", "test")
     up = [bytes_up for summary in summaries for bytes_up in summary["bytes_up"].values()]
     return {
         "method": settings.method,
@@ -77,11 +93,11 @@ def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float)
         "partition": settings.partition,
         "clients": summaries[0]["clients"],
         "seeds": [summary["seed"] for summary in summaries],
-        "accuracy_mean": statistics.mean(tests),
+        "accuracy_mean": _mean(tests),
         "accuracy_std": statistics.stdev(tests) if len(tests) > 1 else 0.0,
         "accuracies": tests,
-        "validation_mean": statistics.mean(100 * s["accuracy"]["val"] for s in summaries),
-        "macro_f1_mean": statistics.mean(100 * s["macro_f1"]["test"] for s in summaries),
+        "validation_mean": _mean(_percent(summaries, "accuracy", "val")),
+        "macro_f1_mean": _mean(_percent(summaries, "macro_f1", "test")),
         "rounds": summaries[0]["rounds"],
         "bytes_up_per_client": statistics.mean(up) if up else 0,
         "seconds": seconds,
@@ -89,12 +105,24 @@ def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float)
     }
 
 
+def _percent(summaries: list[dict[str, Any]], score: str, split: str) -> list[float]:
+    """A score of every seed in percent; a split without nodes has none."""
+    values = [summary[score][split] for summary in summaries]
+    return [100 * value for value in values if math.isfinite(value)]
+
+
+def _mean(values: list[float]) -> float | None:
+    return statistics.mean(values) if values else None
+
+
 def _text(report: dict[str, Any], last: dict[str, Any]) -> str:
     spread = f" +- {report['accuracy_std']:.2f}" if len(report["seeds"]) > 1 else ""
+    mean = report["accuracy_mean"]
+    accuracy = "none: there are no test nodes" if mean is None else f"{mean:.2f} %{spread}"
     lines = [
         f"{report['method']} on {report['dataset']}, {report['clients']} organisations, "
         f"{report['rounds']} rounds",
-        f"  test accuracy  {report['accuracy_mean']:.2f} %{spread}",
+        f"  test accuracy  {accuracy}",
     ]
     if len(report["seeds"]) == 1:
         for name, scores in last["client_accuracy"].items():

@@ -51,12 +51,21 @@ def read_edges(path: Path, name: str, ids: Strings, *, directed: bool) -> EdgeLi
     return EdgeList(index, weight, external_ids, external_owners)
 
 
+_LARGEST = 1e30  # single precision ends at 3e38, and weights are added up
+
+
 def _check_weights(table: Table, weight: Floats) -> None:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
     if bad.size:
         raise DataError(
             f"{table.where(bad[0])}: the weight {weight[bad[0]]:g} is not a positive number: "
             "correct it or leave the edge out."
+        )
+    extreme = np.flatnonzero((weight < 1 / _LARGEST) | (weight > _LARGEST))
+    if extreme.size:
+        raise DataError(
+            f"{table.where(extreme[0])}: the weight {weight[extreme[0]]:g} is out of range: take "
+            f"{1 / _LARGEST:g} to {_LARGEST:g}, for example by choosing another unit."
         )
 
 

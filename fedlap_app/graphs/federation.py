@@ -49,7 +49,7 @@ class DataSpec:
     val_ratio: float = 0.1
     test_ratio: float = 0.8
     accounts: int = 2000
-    neighbours: int = 10
+    neighbours: int = 8
 
     def __post_init__(self) -> None:
         entry = find_dataset(self.dataset)

@@ -192,7 +192,13 @@ def organisation_folders(path: str | Path) -> list[Path]:
     folder = Path(path)
     if not folder.is_dir():
         raise DataError(f"There is no folder {folder}: name a folder of organisation folders.")
-    found = [child for child in folder.iterdir() if (child / organisation.FILE).is_file()]
+    children = [child for child in folder.iterdir() if child.is_dir()]
+    found = [child for child in children if (child / organisation.FILE).is_file()]
+    for child in children:
+        if child not in found and any((child / f"nodes.{end}").exists() for end in FORMATS):
+            raise DataError(
+                f"{child} has nodes but no {organisation.FILE}: write one, or move it away."
+            )
     if not found:
         raise DataError(
             f"{folder} holds no organisation folders: each is a folder with an org.toml."

@@ -28,6 +28,9 @@ class Organisation:
     feature_names: tuple[str, ...]
 
 
+MOST_FEATURES = 1_000_000
+
+
 def numbered(count: int) -> tuple[str, ...]:
     """Names of features that have none."""
     return tuple(f"f{column}" for column in range(count))
@@ -44,6 +47,8 @@ def read_organisation(folder: Path) -> Organisation:
     if not isinstance(classes, list) or not classes:
         raise DataError(f'{path}: classes is not a list of names: write `classes = ["a", "b"]`.')
     if isinstance(features, int) and not isinstance(features, bool) and features >= 0:
+        if features > MOST_FEATURES:
+            raise DataError(f"{path}: features = {features} is too many: at most {MOST_FEATURES}.")
         features = numbered(features)
     if not isinstance(features, list | tuple):
         raise DataError(

@@ -34,7 +34,7 @@ class ParquetContent:
 
         column = self.table.column(name)
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if pa.types.is_null(kind):
+        if pa.types.is_null(kind) or column.null_count == len(column):
             return np.full(self.num_rows, "", dtype=np.str_)
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise DataError(

@@ -31,7 +31,14 @@ def test_help_shows_an_example_and_json_is_offered(words):
         (["train", "--rounds", "many"], "must be a whole number"),
         (["train", "--conf", "none.toml"], "no such preset"),
         (["train", "--data", "/nowhere"], "/nowhere"),
-        (["predict", "/nowhere"], "no model in its store"),
+        (["predict", "/nowhere"], "no /nowhere/org.toml"),
+        (
+            ["train", "--seed", "1180591620717411303424"],
+            "nearest valid value is 9223372036854775807",
+        ),
+        (["train", "--clients", "1000000000"], "nearest valid value is 10000"),
+        (["train", "--accounts", "1000001"], "nearest valid value is 1000000"),
+        (["run", "--method", "central"], "needs all data in one place"),
         (["run", "--dropout", "7"], "nearest valid value is 0.99"),
     ],
 )

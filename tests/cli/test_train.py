@@ -51,3 +51,29 @@ def test_text_names_the_organisations_and_the_folder():
     assert result.exit_code == 0
     assert "bank-00" in result.output
     assert "run folder" in result.output
+
+
+def test_without_test_nodes_the_json_is_still_json():
+    ratios = ["--train-ratio", "1", "--val-ratio", "0", "--test-ratio", "0"]
+    report = train("--method", "fedavg", *ratios)
+    assert report["accuracy_mean"] is None
+    assert report["accuracies"] == []
+    result = CliRunner().invoke(main, ["train", *SMALL, "--method", "local", *ratios])
+    assert "no test nodes" in result.output
+
+
+def test_folders_that_do_not_fit_are_told_before_training(tmp_path):
+    orgs = tmp_path / "orgs"
+    CliRunner().invoke(main, ["partition", "banks", "--accounts", "240", "--out", str(orgs)])
+    table = orgs / "bank-00" / "edges.csv"
+    rows = table.read_text().splitlines()
+    shared = next(row for row in rows[1:] if ",bank-" in row)
+    table.write_text("\n".join(row for row in rows if row != shared) + "\n")
+    words = ["train", "--data", str(orgs), "--method", "fedavg", "--rounds", "1"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0
+    assert "Warning: " in result.output
+    (orgs / "bank-01" / "nodes.csv").write_text("id,label\n")
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "bank-01" in result.output
