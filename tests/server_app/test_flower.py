@@ -13,7 +13,7 @@ from server_app.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.flower
-SMALL = {"rounds": 3, "local-epochs": 2, "hidden": "16", "accounts": 400}
+SMALL = {"rounds": 3, "local-epochs": 2, "hidden": "16", "accounts": 400, "vectors": 20}
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,16 @@ def flower(tmp_path_factory):
         assert not _processes_with(str(running.log_file)), "the SuperLink is still there"
 
 
-@pytest.mark.parametrize("dataset", ["banks", "digits"])
-@pytest.mark.parametrize("method", ["fedavg", "local"])
+@pytest.mark.parametrize(
+    ("method", "dataset"),
+    [
+        ("fedavg", "banks"),
+        ("fedavg", "digits"),
+        ("local", "banks"),
+        ("local", "digits"),
+        ("fedlap+", "banks"),
+    ],
+)
 def test_flwr_run_and_fedlap_train_agree(flower, observer, dataset, method):
     config = {**SMALL, "dataset": dataset, "method": method}
     run_id = flower.submit(config, nodes=3)
