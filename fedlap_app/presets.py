@@ -10,7 +10,7 @@ from fedlap_app.errors import ConfigError
 def read_preset(path: Path) -> dict[str, object]:
     """Keys and values of a preset file; nested tables are joined with dots, as Flower does."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such preset file; see the folder conf/") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

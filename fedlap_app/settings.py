@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import cast
 
@@ -25,7 +25,7 @@ from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
 
 METHODS = ("fedlap+", "fedavg", "local", "central")
-_PARSED: dict[str, "Settings"] = {}
+_PARSED: dict[Hashable, "Settings"] = {}
 DATASETS = (
     "banks", "digits", "cora", "citeseer", "pubmed", "chameleon", "photo", "ogbn-arxiv",
 )  # fmt: skip
@@ -237,13 +237,17 @@ def parse_widths(text: str) -> tuple[int, ...]:
 
 def parse_settings(values: Mapping[str, object]) -> Settings:
     """Settings from kebab-case keys; a key that is absent has its default."""
-    # A client may be asked thousands of times in one process; `repr` tells 1 from True and 1.0.
-    key = repr(sorted(values.items()))
-    if key not in _PARSED:
+    # A client may be asked thousands of times in one process; the types tell 1 from True and 1.0.
+    key = (*values.items(), *map(type, values.values()))
+    try:
+        found = _PARSED.get(key)
+    except TypeError:  # a list, for example, which no setting is
+        return knobs.build(Settings, values)
+    if found is None:
         if len(_PARSED) >= 64:
             _PARSED.clear()
-        _PARSED[key] = knobs.build(Settings, values)
-    return _PARSED[key]
+        found = _PARSED[key] = knobs.build(Settings, values)
+    return found
 
 
 def setting_keys() -> tuple[str, ...]:

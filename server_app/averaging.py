@@ -11,7 +11,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 
-from client_app.records import from_arrays, number, numbers, to_arrays
+from client_app.records import from_arrays, number, numbers, read_in_place, to_arrays
 from fedlap_app.methods.scores import is_better, total, unpack
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid
@@ -76,9 +76,11 @@ class MemberFedAvg(FedAvg):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Average the replies, which come sorted by organisation, and note the scores."""
         replies = list(replies)
+        contents = [reply.content for reply in replies]
         if server_round > 1:
-            contents = [reply.content for reply in replies]
             self._progress.scored(server_round - 1, self._sent, contents)
+        for content in contents:
+            read_in_place(content.array_records[self.arrayrecord_key])
         arrays, metrics = super().aggregate_train(server_round, replies)
         if metrics is not None:
             loss = metrics["train-loss"]

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import domain_of, key_of, parse_text
 from fedlap_app.presets import read_preset
 from fedlap_app.settings import Settings, parse_settings
@@ -37,6 +38,10 @@ def settings_options(command: Command) -> Command:
 
 def collect(conf: Path | None, options: Mapping[str, Any]) -> dict[str, object]:
     """Settings that differ from the defaults: those of the preset, then the options."""
+    if options.get("data") and options.get("dataset"):
+        raise ConfigError(
+            "--data takes the place of --dataset: give one of them, your own folders or a benchmark"
+        )
     values: dict[str, object] = read_preset(conf) if conf is not None else {}
     for name, value in options.items():
         if value is None:

@@ -17,35 +17,77 @@ from fedlap_app.seeds import seed_of
 from fedlap_app.settings import Settings
 
 
-class Stopwatch:
-    """Observer that notes when each round ends."""
+class BareLoop:
+    """The same rounds without messages: load, score if asked for, train, average."""
 
-    def __init__(self) -> None:
-        self.times: list[float] = []
+    def __init__(self, settings: Settings) -> None:
+        members = load_federation(settings.data_spec)
+        spec = settings.model_spec(members[0].num_features, members[0].num_classes)
+        device = pick_device(settings.device)
+        self._settings = settings
+        self._names = [member.name for member in members]
+        self._tensors = [GraphTensors.from_subgraph(member, spec, device) for member in members]
+        self._models = [build_model(spec, settings.seed).to(device) for _ in members]
+        self._nodes = sum(int(member.train_mask.sum()) for member in members)
+        self.parameters = {
+            key: value.copy() for key, value in parameters_of(self._models[0]).items()
+        }
+
+    def round(self, number: int, *, scored: bool) -> float:
+        """Run one round and return its seconds."""
+        started = time.perf_counter()
+        average = {key: 0.0 * value for key, value in self.parameters.items()}
+        with one_thread():
+            for name, model, data in zip(self._names, self._models, self._tensors, strict=True):
+                load_parameters(model, self.parameters)
+                if scored:
+                    evaluate(model, data)
+                seed = seed_of(self._settings.seed, "train", name, number)
+                report = train_epochs(model, data, self._settings.train_spec, seed)
+                for key, value in parameters_of(model).items():
+                    average[key] += value * (report.num_examples / self._nodes)
+        self.parameters = average
+        return time.perf_counter() - started
+
+
+class Pacer:
+    """Observer that times each round of the grid and runs a bare one right after it.
+
+    Taking turns round by round, both meet the same noise of the machine. The first round, which
+    builds models and tensors, is left out.
+    """
+
+    def __init__(self, bare: BareLoop, scored: BareLoop) -> None:
+        self._bare = bare
+        self._scored = scored
+        self._started: float | None = None
+        self.grid: list[float] = []
+        self.bare: list[float] = []
+        self.scored: list[float] = []
 
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
-        """Note the time."""
-        self.times.append(time.perf_counter())
-
-    def per_round(self) -> list[float]:
-        """Seconds of each round but the first, which also builds models and tensors."""
-        return [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
+        """Note the time of the grid's round, then run the bare ones."""
+        now = time.perf_counter()
+        bare = self._bare.round(number, scored=False)
+        scored = self._scored.round(number, scored=True)
+        if self._started is not None:
+            self.grid.append(now - self._started)
+            self.bare.append(bare)
+            self.scored.append(scored)
+        self._started = time.perf_counter()
 
 
 def bench_grid(settings: Settings, repeats: int) -> dict[str, Any]:
-    """Median milliseconds a round on the grid and in a bare PyTorch loop, measured in turns.
+    """Median milliseconds a round on the grid and in a bare PyTorch loop, taken in turns.
 
     The bare loop does the same training and averages; the grid also scores the model that each
     client received. `scoring_ms` is what those scores cost in the bare loop: part of the overhead.
     """
-    grid: list[float] = []
-    bare: list[float] = []
-    scored: list[float] = []
-    for _ in range(repeats):
-        grid += grid_rounds(settings)
-        bare += bare_rounds(settings, scored=False)
-        scored += bare_rounds(settings, scored=True)
-    grid_ms, bare_ms, scored_ms = (1000 * statistics.median(each) for each in (grid, bare, scored))
+    pacers = [_paced(settings) for _ in range(repeats)]
+    grid_ms, bare_ms, scored_ms = (
+        1000 * statistics.median(seconds for pacer in pacers for seconds in getattr(pacer, kind))
+        for kind in ("grid", "bare", "scored")
+    )
     return {
         "dataset": settings.dataset,
         "clients": settings.clients,
@@ -59,37 +101,9 @@ def bench_grid(settings: Settings, repeats: int) -> dict[str, Any]:
     }
 
 
-def grid_rounds(settings: Settings) -> list[float]:
-    """Seconds of the rounds of federated averaging on the in-process grid."""
+def _paced(settings: Settings) -> Pacer:
     from server_app.in_process import run_in_process
 
-    watch = Stopwatch()
-    run_in_process(settings, watch)
-    return watch.per_round()
-
-
-def bare_rounds(settings: Settings, *, scored: bool) -> list[float]:
-    """Seconds of the same rounds without messages: load, score if asked for, train, average."""
-    members = load_federation(settings.data_spec)
-    spec = settings.model_spec(members[0].num_features, members[0].num_classes)
-    device = pick_device(settings.device)
-    seconds: list[float] = []
-    with one_thread():
-        tensors = [GraphTensors.from_subgraph(member, spec, device) for member in members]
-        models = [build_model(spec, settings.seed).to(device) for _ in members]
-        parameters = {key: value.copy() for key, value in parameters_of(models[0]).items()}
-        total = sum(int(member.train_mask.sum()) for member in members)
-        for number in range(settings.rounds):
-            started = time.perf_counter()
-            average = {key: 0.0 * value for key, value in parameters.items()}
-            for member, model, data in zip(members, models, tensors, strict=True):
-                load_parameters(model, parameters)
-                if scored:
-                    evaluate(model, data)
-                seed = seed_of(settings.seed, "train", member.name, number + 1)
-                report = train_epochs(model, data, settings.train_spec, seed)
-                for key, value in parameters_of(model).items():
-                    average[key] += value * (report.num_examples / total)
-            parameters = average
-            seconds.append(time.perf_counter() - started)
-    return seconds[1:]
+    pacer = Pacer(BareLoop(settings), BareLoop(settings))
+    run_in_process(settings, pacer)
+    return pacer

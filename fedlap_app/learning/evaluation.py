@@ -51,10 +51,10 @@ class SplitScores:
     def macro_f1(self) -> float:
         """Mean F1 over the classes that occur as truth or as prediction."""
         both = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
-        present = both > 0
-        if not present.any():
+        present = np.count_nonzero(both)
+        if not present:
             return math.nan
-        return float(np.mean(2.0 * np.diag(self.confusion)[present] / both[present]))
+        return float((2.0 * self.confusion.diagonal() / np.maximum(both, 1)).sum() / present)
 
     @property
     def recall(self) -> NDArray[np.float64]:

@@ -20,8 +20,9 @@ def pack(evaluation: "Evaluation") -> list[float]:
     packed: list[float] = []
     for split in SPLITS:
         scores = getattr(evaluation, split)
-        f1 = scores.macro_f1 if scores.count else 0.0
-        packed += [float(scores.count), float(scores.correct), scores.loss_sum, f1]
+        count = scores.count
+        f1 = scores.macro_f1 if count else 0.0
+        packed += [float(count), float(scores.correct), scores.loss_sum, f1]
     return packed
 
 

@@ -77,3 +77,9 @@ def test_folders_that_do_not_fit_are_told_before_training(tmp_path):
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
     assert "bank-01" in result.output
+
+
+def test_own_folders_and_a_benchmark_exclude_each_other(tmp_path):
+    result = CliRunner().invoke(main, ["train", "--data", str(tmp_path), "--dataset", "cora"])
+    assert result.exit_code != 0
+    assert "--data takes the place of --dataset" in result.output

@@ -1,9 +1,18 @@
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fedlap_app.experiments.grid_bench import bare_rounds, bench_grid
+from fedlap_app.experiments.grid_bench import BareLoop, Pacer, bench_grid
+from fedlap_app.graphs.federation import load_federation
+from fedlap_app.learning.evaluation import evaluate
+from fedlap_app.learning.models import build_model
+from fedlap_app.learning.parameters import load_parameters
+from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.settings import Settings
+from server_app.in_process import run_in_process
 
 
 @pytest.fixture
@@ -21,4 +30,25 @@ def test_the_report_is_the_difference_of_two_medians(settings):
 
 
 def test_the_first_round_does_not_count(settings):
-    assert len(bare_rounds(settings, scored=True)) == settings.rounds - 1
+    pacer = Pacer(BareLoop(settings), BareLoop(settings))
+    run_in_process(settings, pacer)
+    assert [len(each) for each in (pacer.grid, pacer.bare, pacer.scored)] == [2, 2, 2]
+
+
+def test_the_bare_loop_trains_what_the_grid_trains(settings):
+    bare, scored = BareLoop(settings), BareLoop(settings)
+    for number in range(1, settings.rounds + 1):
+        bare.round(number, scored=False)
+        scored.round(number, scored=True)
+    summary = run_in_process(settings, Pacer(BareLoop(settings), BareLoop(settings)))
+    rows = (Path(summary["run_folder"]) / "metrics.jsonl").read_text().splitlines()
+    correct = nodes = 0
+    for member in load_federation(settings.data_spec):
+        spec = settings.model_spec(member.num_features, member.num_classes)
+        model = build_model(spec, settings.seed)
+        load_parameters(model, bare.parameters)
+        scores = evaluate(model, GraphTensors.from_subgraph(member, spec, "cpu")).test
+        correct, nodes = correct + scores.correct, nodes + scores.count
+    assert json.loads(rows[-1])["test_accuracy"] == pytest.approx(correct / nodes)
+    for name, value in bare.parameters.items():
+        np.testing.assert_allclose(scored.parameters[name], value)
