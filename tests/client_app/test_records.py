@@ -54,7 +54,7 @@ def test_an_array_with_a_false_shape_or_content_is_read_as_flower_reads_it(shape
     try:
         wanted = false.numpy()
     except ValueError:
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             ReadInPlace(false).numpy()
     else:
         np.testing.assert_array_equal(ReadInPlace(false).numpy(), wanted)
