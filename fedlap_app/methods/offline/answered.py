@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.methods.offline.job_files import JobFiles, PackedArrays, unpack_arrays
+from fedlap_app.methods.offline.job_files import PackedArrays, unpack_arrays
 from fedlap_app.methods.offline.messages import CARDS, Data, Request
-
-_FILE = "answered"
+from fedlap_app.methods.offline.newest import Newest
 
 
 @dataclass(frozen=True)
@@ -47,36 +46,30 @@ class Answered:
         """The same after one more request."""
         return replace(self, step=request.step, request=request.digest().hex(), expects=expects)
 
-    def write(self, files: JobFiles, reply: Data, arrays: PackedArrays) -> None:
-        """Write everything in one file, the reply last."""
-        facts = json.dumps(self.__dict__).encode()
-        files.write_next(_FILE, self.step, facts, *arrays, reply)
+    def write(self, records: Newest, reply: Data, arrays: PackedArrays) -> None:
+        """Write everything as one record, the reply last."""
+        records.write(json.dumps(self.__dict__).encode(), *arrays, reply)
 
     @classmethod
-    def read(cls, files: JobFiles) -> "Answered | None":
+    def read(cls, records: Newest) -> "Answered | None":
         """The last answer; None: the job has not begun here."""
-        newest = files.newest(_FILE)
-        if not newest:
+        found = records.read()
+        if not found:
             return None
-        values = json.loads(bytes(files.read(newest, 4)[0]))
+        values = json.loads(bytes(found[0]))
         values["sent"] = tuple(values["sent"])
         return cls(**values)
 
 
-def stored_reply(files: JobFiles) -> memoryview:
+def stored_reply(records: Newest) -> memoryview:
     """The bytes that were sent last."""
-    return files.read(files.newest(_FILE), 4)[3]
+    return records.read(4)[3]
 
 
-def stored_arrays(files: JobFiles) -> dict[str, NDArray[np.generic]]:
+def stored_arrays(records: Newest) -> dict[str, NDArray[np.generic]]:
     """The arrays that were written last."""
-    parts = files.read(files.newest(_FILE), 4)
+    parts = records.read(4)
     return unpack_arrays(parts[1], parts[2])
-
-
-def stamp(files: JobFiles) -> tuple[str, int, int]:
-    """Changes with every answer."""
-    return files.stamp(_FILE)
 
 
 def is_repeated(last: Answered | None, request: Request) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError, ProtocolError
-from fedlap_app.methods.offline.job_files import sync
+from fedlap_app.methods.offline.newest import sync
 from fedlap_app.secure.kdf import digest
 from fedlap_app.spectral.certificate import Certificate
 

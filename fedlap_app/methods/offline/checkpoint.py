@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import FedLapError
-from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.messages import Request, pack_named, unpack_named
+from fedlap_app.methods.offline.newest import Newest
 from fedlap_app.secure.kdf import digest
 
 _FILE = "step"
@@ -53,17 +53,16 @@ class Checkpoints:
             "step": first.step,
         }
         own = pack_named({name: request.own for name, request in checkpoint.requests.items()})
-        files = JobFiles(self._path(spec, members), durable=durable)
-        files.write_next(_FILE, first.step, json.dumps(facts).encode(), first.common, own)
+        records = Newest(self._path(spec, members), _FILE, durable=durable)
+        records.write(json.dumps(facts).encode(), first.common, own)
 
     def read(self, spec: str, members: str) -> Checkpoint | None:
         """The checkpoint of these settings and members; a damaged one counts as none."""
-        files = JobFiles(self._path(spec, members), durable=False)
-        newest = files.newest(_FILE)
-        if not newest:
+        records = Newest(self._path(spec, members), _FILE, durable=False)
+        if not records.stamp.number:
             return None
         try:
-            head, common, own = files.read(newest, 3)
+            head, common, own = records.read(3)
             facts = json.loads(bytes(head))
             place = facts["kind"], facts["job"], facts["step"]
             requests = {

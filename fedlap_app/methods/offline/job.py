@@ -20,6 +20,7 @@ from fedlap_app.methods.offline.job_files import (
     pack_arrays,
     unpack_arrays,
 )
+from fedlap_app.methods.offline.live import Live
 from fedlap_app.methods.offline.messages import (
     COMPARE,
     CONTRIBUTION,
@@ -60,14 +61,15 @@ class Job:
         self.party = party
         self.id = job
         self.files: JobFiles = party.job(job)
+        self.answers = party.answers(job)
         self.secure = 0.0
 
     def answer(self, request: Request, pending: Pending | None) -> Data:
         """Reply to a request: the stored bytes when it is repeated."""
-        kept = live.find(self.files)
-        last = kept.last if kept else Answered.read(self.files)
+        kept = live.find(self.files.path, self.answers.stamp)
+        last = kept.last if kept else Answered.read(self.answers)
         if last_answer.is_repeated(last, request):
-            return last_answer.stored_reply(self.files)
+            return last_answer.stored_reply(self.answers)
         if last is None:
             return self._cards(request, pending)
         if last.data != self.party.data or last.spec != self.party.digest:
@@ -126,7 +128,7 @@ class Job:
             members=roster.members_hash,
         )
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
-        state.after(request, PAIRS).write(self.files, reply, NO_ARRAYS)
+        state.after(request, PAIRS).write(self.answers, reply, NO_ARRAYS)
         return reply
 
     def _handshake(self) -> Handshake:
@@ -149,7 +151,7 @@ class Job:
         differing = handshake.differing(sealed)
         if differing:
             reply = pack(MISMATCH, pack_named(handshake.edge_hashes(differing)))
-            last.after(request, COMPARE).write(self.files, reply, NO_ARRAYS)
+            last.after(request, COMPARE).write(self.answers, reply, NO_ARRAYS)
             return reply
         agreement = handshake.agree(sealed, unpack_senders(request.common))
         self.files.write("agreed", *agreement.pack())
@@ -172,7 +174,7 @@ class Job:
             log.warning("%s: edges that %s lacks are in %s", self.party.name, peer, path)
             counts += [peer.encode(), b"%d" % found.only_mine, b"%d" % found.only_theirs]
         reply = pack(*counts)
-        last.after(request, "").write(self.files, reply, NO_ARRAYS)
+        last.after(request, "").write(self.answers, reply, NO_ARRAYS)
         self.files.drop("begun")
         return reply
 
@@ -200,10 +202,11 @@ class Job:
         basis = finish(iteration, request, last, self.party)
         self.party.bases.save(basis)
         reply = pack(DONE)
-        last.after(request, "").write(self.files, reply, NO_ARRAYS)
+        last.after(request, "").write(self.answers, reply, NO_ARRAYS)
         self.secure = iteration.meter.secure
         del iteration, basis
         self.files.drop("begun", "agreed", "Q", "Z")
+        self.answers.drop_previous()
         self.party.retire(last.hello)
         return reply
 
@@ -221,21 +224,21 @@ class Job:
             columns=iteration.columns,
             numbers=iteration.numbers,
         )
-        state.write(self.files, reply, arrays)
+        state.write(self.answers, reply, arrays)
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
-        live.keep(self.files, state, iteration)
+        live.keep(self.files.path, Live(self.answers.stamp, state, iteration))
         return reply
 
     def _take(self, last: Answered) -> Iteration:
         """The iteration of the last answer; whatever fails from here on starts from the store."""
-        kept = live.take(self.files)
+        kept = live.take(self.files.path)
         if kept is not None and kept.last is last:
             return kept.iteration
         agreement = Agreement.unpack(self.files.read("agreed", 3))
         transcript = Transcript(bytes.fromhex(last.transcript))
         iteration = self._iteration(agreement, transcript, Sent(*last.sent))
         iteration.columns, iteration.numbers = last.columns, last.numbers
-        arrays = last_answer.stored_arrays(self.files)
+        arrays = last_answer.stored_arrays(self.answers)
         if arrays:
             totals = np.asarray(arrays.pop("totals"), dtype=np.float64)
             self._prepare(iteration, totals)

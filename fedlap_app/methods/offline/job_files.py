@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.methods.offline.messages import Data, pack, pieces, unpack
+from fedlap_app.methods.offline.newest import Newest, sync
 
 PackedArrays = tuple[bytes, bytes]
 NO_ARRAYS: PackedArrays = (b"{}", b"")
@@ -37,11 +38,9 @@ class JobFiles:
         """Whether the file is there."""
         return (self.path / name).is_file()
 
-    def stamp(self, name: str) -> tuple[str, int, int]:
-        """Changes whenever the newest of numbered files does."""
-        newest = self.newest(name)
-        found = (self.path / newest).stat() if newest else None
-        return newest, found.st_ino if found else 0, found.st_mtime_ns if found else 0
+    def newest(self, name: str) -> Newest:
+        """The newest record of a series."""
+        return Newest(self.path, name, durable=self.durable)
 
     def write(self, name: str, *parts: Data) -> None:
         """Write a file of parts: beside its place, synced if durable, then renamed."""
@@ -59,28 +58,6 @@ class JobFiles:
             raise RunError(
                 f"{target} cannot be written ({error.strerror}): free some space or set store-dir"
             ) from None
-
-    def write_next(self, name: str, number: int, *parts: Data) -> None:
-        """Write the next one of numbered files, then delete those before it.
-
-        Each has a name of its own: to rename over a file costs a flush on some file systems.
-        """
-        self.write(f"{name}-{number:08d}", *parts)
-        for old in self._numbered(name)[:-1]:
-            old.unlink(missing_ok=True)
-
-    def newest(self, name: str) -> str:
-        """Name of the newest of numbered files; empty: there is none."""
-        found = self._numbered(name)
-        return found[-1].name if found else ""
-
-    def _numbered(self, name: str) -> list[Path]:
-        try:
-            with os.scandir(self.path) as entries:
-                names = sorted(e.name for e in entries if e.name.startswith(f"{name}-"))
-        except FileNotFoundError:
-            return []
-        return [self.path / each for each in names]
 
     def read(self, name: str, count: int | None = None) -> list[memoryview]:
         """Parts of a file; only those that are looked at are read from disk."""
@@ -143,12 +120,3 @@ def _private(path: Path, flags: int) -> int:
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, flags | os.O_CREAT, 0o600)
-
-
-def sync(path: Path) -> None:
-    """Bring a file or the list of a folder to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -4,10 +4,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedlap_app.methods.offline import answered
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.iteration import Iteration
-from fedlap_app.methods.offline.job_files import JobFiles
+from fedlap_app.methods.offline.newest import Stamp
 
 _MOST = 64
 
@@ -16,7 +15,7 @@ _MOST = 64
 class Live:
     """An iteration, as long as the stored answer has this stamp."""
 
-    stamp: tuple[str, int, int]
+    stamp: Stamp
     last: Answered
     iteration: Iteration
 
@@ -24,20 +23,20 @@ class Live:
 _live: "OrderedDict[Path, Live]" = OrderedDict()
 
 
-def find(files: JobFiles) -> Live | None:
+def find(job: Path, stamp: Stamp) -> Live | None:
     """What is in memory of a job, unless another process has gone on with it."""
-    kept = _live.get(files.path)
-    return kept if kept is not None and kept.stamp == answered.stamp(files) else None
+    kept = _live.get(job)
+    return kept if kept is not None and kept.stamp == stamp else None
 
 
-def take(files: JobFiles) -> Live | None:
+def take(job: Path) -> Live | None:
     """The same without a look at the store; it is kept no longer."""
-    return _live.pop(files.path, None)
+    return _live.pop(job, None)
 
 
-def keep(files: JobFiles, last: Answered, iteration: Iteration) -> None:
+def keep(job: Path, live: Live) -> None:
     """Keep an iteration whose state was stored."""
-    _live[files.path] = Live(answered.stamp(files), last, iteration)
+    _live[job] = live
     while len(_live) > _MOST:
         _live.popitem(last=False)
 

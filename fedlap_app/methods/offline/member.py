@@ -66,7 +66,7 @@ class Member:
         """Jobs of the same settings and data; one that just ended can still repeat its reply."""
         found = []
         for job in self.party.jobs():
-            last = Answered.read(self.party.job(job))
+            last = Answered.read(self.party.answers(job))
             if last is not None and (last.data, last.spec) == (self.party.data, self.party.digest):
                 found.append((job, last.members))
         return found
@@ -93,7 +93,7 @@ class Member:
 
     def _begin_again(self, request: Request) -> None:
         """In a simulation a job may start again: it repeats itself with the same bytes."""
-        last = Answered.read(self.party.job(request.job))
+        last = Answered.read(self.party.answers(request.job))
         hello = bytes(unpack(request.common)[0])
         if last is None:
             self.party.make_room()

@@ -10,6 +10,7 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.offline.bases import Bases
 from fedlap_app.methods.offline.job_files import JobFiles
+from fedlap_app.methods.offline.newest import Newest
 from fedlap_app.methods.offline.secrets import Secrets
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.card import issue_card
@@ -17,6 +18,7 @@ from fedlap_app.secure.card import issue_card
 _PREFIX = "offline-"
 _JOBS_KEPT = 3
 _PENDING = "pending"
+_ANSWERED = "answered"
 _REFRESHED = "refreshed"
 
 log = logging.getLogger("fedlap")
@@ -88,6 +90,10 @@ class Party:
         if not job.isalnum():
             raise ProtocolError(f"{job!r} is no job id; it was altered.")
         return JobFiles(self.root / "jobs" / f"{_PREFIX}{job}", durable=self.durable)
+
+    def answers(self, job: str) -> Newest:
+        """What was answered in one job."""
+        return self.job(job).newest(_ANSWERED)
 
     def jobs(self) -> list[str]:
         """Ids of the jobs that have files, the newest last."""

@@ -18,17 +18,6 @@ def test_files_of_parts_are_private_and_come_back(files):
     assert [path.name for path in files.path.iterdir()] == ["keys"]
 
 
-def test_numbered_files_replace_each_other(files):
-    assert files.newest("step") == ""
-    stamps = {files.stamp("step")}
-    for number in (9, 10, 11):
-        files.write_next("step", number, b"%d" % number)
-        stamps.add(files.stamp("step"))
-    assert bytes(files.read(files.newest("step"))[0]) == b"11"
-    assert len(list(files.path.iterdir())) == 1
-    assert len(stamps) == 4
-
-
 def test_columns_are_kept_on_disk(files):
     first = files.columns("Q", 5, 3)
     assert not first.any()
