@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.identity import Identity, agreement_public, fingerprint, is_signed
+from fedlap_app.secure.identity import AgreementKey, Identity, fingerprint, is_signed
 from fedlap_app.secure.kdf import decode, derive, digest, encode
 
 _DOMAIN = "fedlap card 1"
@@ -77,7 +77,7 @@ def issue_card(identity: Identity, name: str, job_secret: bytes, settings: str) 
         name=name,
         signing=identity.signing_public,
         agreement=identity.agreement_public,
-        ephemeral=agreement_public(ephemeral_key(job_secret)),
+        ephemeral=AgreementKey(ephemeral_key(job_secret)).public,
         nonce=derive(job_secret, "job nonce", length=16),
         settings=settings,
     )
@@ -87,6 +87,17 @@ def issue_card(identity: Identity, name: str, job_secret: bytes, settings: str) 
 
 def read_card(data: bytes) -> Card:
     """Read a card and check its signature."""
+    card, body, signature = _parse(data)
+    if not is_signed(card.signing, signature, body):
+        raise ProtocolError(
+            f"The card of {card.name!r} has a wrong signature; it was altered on its way, "
+            "start again."
+        )
+    return card
+
+
+def _parse(data: bytes) -> tuple[Card, bytes, bytes]:
+    """A card, its bytes and their signature, which is not checked."""
     parts = list(decode(data))
     fields = list(decode(parts[0])) if len(parts) == 2 else []
     if len(fields) != 7 or fields[0] != _DOMAIN.encode():
@@ -97,11 +108,7 @@ def read_card(data: bytes) -> Card:
         name, settings = fields[1].decode(), fields[6].decode()
     except UnicodeDecodeError as error:
         raise ProtocolError("The name on a card is not UTF-8; ask for a new card.") from error
-    if not is_signed(fields[2], parts[1], parts[0]):
-        raise ProtocolError(
-            f"The card of {name!r} has a wrong signature; it was altered on its way, start again."
-        )
-    return Card(name, fields[2], fields[3], fields[4], fields[5], settings)
+    return Card(name, fields[2], fields[3], fields[4], fields[5], settings), parts[0], parts[1]
 
 
 @dataclass(frozen=True)
@@ -169,9 +176,13 @@ def verify_cards(
     trust_on_first_use : bool
         Accept members without a pin (default: False); remember `Roster.fingerprints` then.
     """
-    roster = Roster(tuple(sorted(map(read_card, cards), key=lambda card: card.name)))
     if mine not in cards:
         raise ProtocolError("My own card is not among those handed out; start a new job.")
+    # Who made a card need not check its own signature.
+    own = _parse(mine)[0]
+    others = (read_card(data) for data in cards if data != mine)
+    copies = (own for data in cards if data == mine)
+    roster = Roster(tuple(sorted((*copies, *others), key=lambda card: card.name)))
     names = roster.names
     for what, seen in (("name", names), ("identity", tuple(roster.fingerprints.values()))):
         if len(set(seen)) != len(names):
@@ -181,7 +192,6 @@ def verify_cards(
             f"The members are {', '.join(names)}, but {', '.join(sorted(expected))} were expected; "
             "start again when all take part."
         )
-    own = read_card(mine)
     for card in roster.cards:
         _check_member(card, own, pins, trust_on_first_use)
     return roster

@@ -24,20 +24,32 @@ def fingerprint(signing: bytes, agreement: bytes) -> str:
     return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
 
 
-def agree(private: bytes, public: bytes) -> bytes:
-    """X25519 shared secret of raw keys; a degenerate public key is refused."""
-    try:
-        peer = X25519PublicKey.from_public_bytes(public)
-        return X25519PrivateKey.from_private_bytes(private).exchange(peer)
-    except ValueError as error:
-        raise ProtocolError(
-            f"The public key {public.hex()} is no usable X25519 key; ask its owner for a new card."
-        ) from error
+class AgreementKey:
+    """An X25519 private key, read once for many agreements.
 
+    Parameters
+    ----------
+    raw : bytes
+        32 bytes.
+    """
 
-def agreement_public(private: bytes) -> bytes:
-    """Raw X25519 public key of a raw private key."""
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    def __init__(self, raw: bytes) -> None:
+        self._key = X25519PrivateKey.from_private_bytes(raw)
+
+    @property
+    def public(self) -> bytes:
+        """Raw public key."""
+        return self._key.public_key().public_bytes_raw()
+
+    def agree(self, public: bytes) -> bytes:
+        """Secret shared with the owner of a raw public key; a degenerate one is refused."""
+        try:
+            return self._key.exchange(X25519PublicKey.from_public_bytes(public))
+        except ValueError as error:
+            raise ProtocolError(
+                f"The public key {public.hex()} is no usable X25519 key; "
+                "ask its owner for a new card."
+            ) from error
 
 
 def is_signed(signing: bytes, signature: bytes, message: bytes) -> bool:
@@ -78,7 +90,7 @@ class Identity:
     @property
     def agreement_public(self) -> bytes:
         """Raw X25519 public key."""
-        return agreement_public(self.agreement_key)
+        return AgreementKey(self.agreement_key).public
 
     @property
     def fingerprint(self) -> str:

@@ -1,15 +1,14 @@
 """Keys from keys: one derivation and one unambiguous encoding for everything that is hashed."""
 
 import hashlib
+import hmac
 from collections.abc import Iterator
-
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from fedlap_app.errors import ProtocolError
 
 Part = bytes | str | int
 _LENGTH_BYTES = 4
+_NO_SALT = bytes(32)
 
 
 def encode(*parts: Part) -> bytes:
@@ -63,5 +62,14 @@ def derive(secret: bytes, purpose: str, *context: Part, length: int = 32) -> byt
     length : int
         Bytes wanted (default: 32).
     """
-    info = encode("fedlap/1", purpose, *context)
-    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=info).derive(secret)
+    return hkdf(secret, _NO_SALT, encode("fedlap/1", purpose, *context), length)
+
+
+def hkdf(secret: bytes, salt: bytes, info: bytes, length: int = 32) -> bytes:
+    """HKDF-SHA256 (RFC 5869)."""
+    extracted = hmac.digest(salt, secret, "sha256")
+    key = block = b""
+    while len(key) < length:
+        block = hmac.digest(extracted, block + info + bytes([len(key) // 32 + 1]), "sha256")
+        key += block
+    return key[:length]

@@ -11,31 +11,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
 from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.card import Card, Roster, ephemeral_key
 from fedlap_app.secure.channel import Channel
-from fedlap_app.secure.identity import Identity, agree
-from fedlap_app.secure.kdf import decode, derive, digest, encode
+from fedlap_app.secure.identity import AgreementKey, Identity
+from fedlap_app.secure.kdf import decode, derive, digest, encode, hkdf
 
 
 def pair_root(
-    identity: Identity, job_secret: bytes, roster: Roster, mine: Card, peer: Card
+    static: AgreementKey, ephemeral: AgreementKey, roster: Roster, mine: Card, peer: Card
 ) -> bytes:
     """Key that this member and one peer share for the job of the roster."""
-    ephemeral = ephemeral_key(job_secret)
-    mine_static = agree(identity.agreement_key, peer.ephemeral)
-    peer_static = agree(ephemeral, peer.agreement)
+    mine_static = static.agree(peer.ephemeral)
+    peer_static = ephemeral.agree(peer.agreement)
     first, second = sorted((mine, peer), key=lambda card: card.name)
     crossed = (mine_static, peer_static) if first is mine else (peer_static, mine_static)
     transcript = digest(
         "pair", roster.job, roster.members_hash, roster.settings, first.pack(), second.pack()
     )
-    shared = agree(ephemeral, peer.ephemeral) + crossed[0] + crossed[1]
-    info = encode("fedlap/1", "pair root")
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=transcript, info=info).derive(shared)
+    shared = ephemeral.agree(peer.ephemeral) + crossed[0] + crossed[1]
+    return hkdf(shared, transcript, encode("fedlap/1", "pair root"))
 
 
 def group_contribution(job_secret: bytes, job: str) -> bytes:
@@ -58,8 +53,10 @@ class KeyRing:
     def agree(cls, identity: Identity, name: str, job_secret: bytes, roster: Roster) -> "KeyRing":
         """Agree on a key with every other member of the roster."""
         mine = roster.card(name)
+        static = AgreementKey(identity.agreement_key)
+        ephemeral = AgreementKey(ephemeral_key(job_secret))
         roots = {
-            card.name: pair_root(identity, job_secret, roster, mine, card)
+            card.name: pair_root(static, ephemeral, roster, mine, card)
             for card in roster.cards
             if card.name != name
         }

@@ -4,7 +4,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from fedlap_app.errors import ConfigError, ProtocolError
-from fedlap_app.secure.identity import Identity, agree, is_signed
+from fedlap_app.secure.identity import AgreementKey, Identity, is_signed
 
 
 def test_a_saved_identity_is_private_and_comes_back(tmp_path):
@@ -77,7 +77,7 @@ def test_agreement_is_mutual_and_refuses_degenerate_keys():
     expected = X25519PrivateKey.from_private_bytes(one.agreement_key).exchange(
         X25519PrivateKey.from_private_bytes(two.agreement_key).public_key()
     )
-    assert agree(one.agreement_key, two.agreement_public) == expected
-    assert agree(two.agreement_key, one.agreement_public) == expected
+    assert AgreementKey(one.agreement_key).agree(two.agreement_public) == expected
+    assert AgreementKey(two.agreement_key).agree(one.agreement_public) == expected
     with pytest.raises(ProtocolError, match="X25519"):
-        agree(one.agreement_key, bytes(32))
+        AgreementKey(one.agreement_key).agree(bytes(32))
