@@ -1,5 +1,7 @@
 """The ClientApp: routes each message of the server to its handler."""
 
+from functools import partial
+
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
@@ -24,7 +26,7 @@ def offline_step(message: Message, context: Context) -> Message:
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Evaluate the global model, train it on the own data and return it."""
-    return answer(message, context, handlers.train)
+    return answer(message, context, partial(handlers.train, state=context.state))
 
 
 @app.train("alone")

@@ -1,13 +1,22 @@
 """What an organisation does when the server asks; only those who train import torch."""
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
 import fedlap_app
-from client_app.kept import keep_model
+from client_app.kept import keep_guesses, keep_model
+from client_app.moments import read_moments, write_moments
 from client_app.organisation import Organisation
 from client_app.records import Metrics, from_arrays, to_arrays, to_metrics
+from client_app.task import Task, decimal_in, number_in
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.scores import pack
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def join(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -27,23 +36,31 @@ def join(organisation: Organisation, content: RecordDict) -> RecordDict:
     return RecordDict({"member": member})
 
 
-def train(organisation: Organisation, content: RecordDict) -> RecordDict:
-    """One round of federated averaging; the received model is scored on the way."""
-    from fedlap_app.methods.fedavg import client_round
+def train(organisation: Organisation, content: RecordDict, state: RecordDict) -> RecordDict:
+    """One round of federated averaging; the received model is scored on the way.
+
+    `state` is what Flower keeps for the client during a run.
+    """
+    from fedlap_app.methods.fedavg import client_round, round_seed
     from fedlap_app.methods.fedlap_plus import method_objective
 
+    settings, task = organisation.settings, Task.of(content)
+    number = number_in(content, "server-round")
+    keeps = settings.optimizer_state == "keep"
     result = client_round(
         organisation.model,
-        organisation.tensors_with(_basis(content)),
-        organisation.settings.train_spec,
+        organisation.tensors_for(task),
+        settings.train_spec,
         from_arrays(_arrays(content)),
-        name=organisation.name,
-        number=_number(content, "server-round"),
-        seed=organisation.settings.seed,
-        objective=method_objective(organisation.settings),
+        seed=round_seed(settings.seed, task.stage, organisation.name, number),
+        objective=method_objective(settings),
+        proximal_mu=decimal_in(content, "proximal-mu"),
+        moments=read_moments(state, task, number) if keeps else None,
     )
+    if keeps:
+        write_moments(state, task, number, result.moments)
     metrics: Metrics = {
-        "num-examples": result.report.num_examples,
+        "num-examples": _weight(organisation, result.report.num_examples),
         "train-loss": result.report.loss,
         "scores": pack(result.received),
     }
@@ -54,43 +71,63 @@ def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
     """Train without any exchange; only counts and losses of each round leave."""
     from fedlap_app.methods.alone import train_alone as run_alone
 
-    settings = organisation.settings
-    result = run_alone(
-        organisation.tensors,
-        organisation.model_spec,
-        settings.train_spec,
-        name=organisation.name,
-        rounds=settings.rounds,
-        seed=settings.seed,
+    stages = run_alone(
+        organisation.tensors, organisation.model_spec, organisation.settings, organisation.name
     )
-    keep_model(organisation, _number(content, "run"), result.parameters, result.evaluation)
+    keep_model(organisation, Task.of(content), stages[-1].parameters, stages[-1].evaluation)
     metrics: Metrics = {
-        "train-loss": result.train_losses,
-        "history": [value for row in result.history for value in row],
-        "scores": pack(result.evaluation),
+        "rounds": [len(stage.history) for stage in stages],
+        "history": [value for stage in stages for row in stage.history for value in row],
+        "scores": [value for stage in stages for value in pack(stage.evaluation)],
     }
     return RecordDict({"metrics": to_metrics(metrics)})
 
 
 def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
     """Score the global model on the own data."""
-    from fedlap_app.methods.fedavg import score
+    from fedlap_app.learning.evaluation import score
 
-    parameters = from_arrays(_arrays(content))
-    tensors = organisation.tensors_with(_basis(content))
-    evaluation = score(organisation.model, tensors, parameters)
+    predicted = _predict(organisation, content)
+    evaluation = score(predicted, organisation.tensors)
     return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
 
 
 def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
-    """Score the final model and keep it, with the scores per class, in the store."""
-    from fedlap_app.methods.fedavg import score
+    """Score the best model of a stage and keep it, with the scores per class, in the store.
 
-    parameters = from_arrays(_arrays(content))
-    tensors = organisation.tensors_with(_basis(content))
-    evaluation = score(organisation.model, tensors, parameters)
-    keep_model(organisation, _number(content, "run"), parameters, evaluation, _basis(content))
+    When another stage follows, the client's guesses for it are kept as well; they never leave.
+    """
+    from fedlap_app.learning.evaluation import score
+    from fedlap_app.learning.guesses import guess
+
+    settings, task = organisation.settings, Task.of(content)
+    predicted = _predict(organisation, content)
+    evaluation = score(predicted, organisation.tensors)
+    keep_model(organisation, task, from_arrays(_arrays(content)), evaluation)
+    if task.stage < settings.self_training:
+        training = organisation.tensors.splits["train"]
+        following = replace(task, stage=task.stage + 1)
+        guesses = guess(predicted, training, settings.guess_spec)
+        keep_guesses(organisation.store, following, guesses)
     return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
+
+
+def _predict(organisation: Organisation, content: RecordDict) -> "NDArray[np.float32]":
+    """Log-probabilities of the global model for the own nodes."""
+    from fedlap_app.learning.determinism import one_thread
+    from fedlap_app.learning.evaluation import log_probabilities_of
+    from fedlap_app.learning.parameters import load_parameters
+
+    with one_thread():
+        load_parameters(organisation.model, from_arrays(_arrays(content)))
+        tensors = organisation.tensors_for(Task.of(content))
+        return log_probabilities_of(organisation.model, tensors)
+
+
+def _weight(organisation: Organisation, num_examples: int) -> int:
+    """What the model of a round is weighted by; nothing when there was nothing to train on."""
+    by_nodes = organisation.settings.weight_by == "nodes" and num_examples
+    return organisation.subgraph.num_nodes if by_nodes else num_examples
 
 
 def _arrays(content: RecordDict) -> ArrayRecord:
@@ -98,17 +135,3 @@ def _arrays(content: RecordDict) -> ArrayRecord:
     if not isinstance(record, ArrayRecord):
         raise ProtocolError("the message carries no model: it was not made by this app's server")
     return record
-
-
-def _number(content: RecordDict, key: str) -> int:
-    record = content.get("config")
-    value = record.get(key) if isinstance(record, ConfigRecord) else None
-    if not isinstance(value, int):
-        raise ProtocolError(f"the message carries no {key}: it was not made by this app's server")
-    return value
-
-
-def _basis(content: RecordDict) -> str:
-    """Offline job whose basis the model reads; empty for methods without one."""
-    record = content.get("config")
-    return str(record.get("basis", "")) if isinstance(record, ConfigRecord) else ""

@@ -1,4 +1,4 @@
-"""The final models that an organisation keeps in its store, the newest few of them."""
+"""What an organisation keeps of a training run in its store, for the newest few runs."""
 
 import math
 from collections.abc import Mapping
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from client_app.organisation import Organisation
+from client_app.store import Store
+from client_app.task import Task
+from fedlap_app.learning.guesses import Guesses
 from fedlap_app.learning.model_file import ModelFile
 from fedlap_app.methods.scores import SPLITS
 
 if TYPE_CHECKING:
+    from client_app.organisation import Organisation
     from fedlap_app.learning.evaluation import Evaluation
 
 KEPT = 5
@@ -23,21 +26,35 @@ def training_job(run_id: int) -> str:
 
 
 def keep_model(
-    organisation: Organisation,
-    run_id: int,
+    organisation: "Organisation",
+    task: Task,
     parameters: Mapping[str, NDArray[Any]],
     evaluation: "Evaluation",
-    basis: str = "",
 ) -> None:
     """Write the model and its scores, with recall per class, and drop the oldest models."""
-    store, job = organisation.store, training_job(run_id)
-    model = ModelFile(parameters, organisation.settings.to_config(), organisation.schema, basis)
+    store, config = organisation.store, organisation.settings.to_config()
+    model = ModelFile(parameters, config, organisation.schema, task.basis)
     with store.lock():
-        folder = store.job(job)
+        folder = store.job(training_job(task.run))
         folder.write("model.npz", model.to_bytes())
         folder.write_json("evaluation.json", _per_class(evaluation, organisation.subgraph.classes))
         for name in kept_jobs(store.jobs())[:-KEPT]:
             store.forget(name)
+
+
+def keep_guesses(store: Store, task: Task, guesses: Guesses) -> None:
+    """Write the guessed labels of a stage."""
+    with store.lock():
+        store.job(training_job(task.run)).write(_guesses_file(task), guesses.to_bytes())
+
+
+def read_guesses(store: Store, task: Task) -> Guesses:
+    """Guessed labels of a stage."""
+    return Guesses.from_bytes(store.job(training_job(task.run)).read(_guesses_file(task)))
+
+
+def _guesses_file(task: Task) -> str:
+    return f"guesses-{task.stage}.npz"
 
 
 def kept_jobs(jobs: list[str]) -> list[str]:

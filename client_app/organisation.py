@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from flwr.app import Context
 
+from client_app.kept import read_guesses
 from client_app.store import Store
+from client_app.task import Task
 from fedlap_app import places
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.federation import load_member
@@ -70,20 +72,29 @@ class Organisation:
         model = method_model(self.settings, spec.num_features, spec.num_classes)
         return model.to(self.tensors.device)
 
-    def tensors_with(self, job: str) -> "GraphTensors":
-        """The tensors with the basis of an offline job; without a job, as they are."""
-        if not job:
+    def tensors_for(self, task: Task) -> "GraphTensors":
+        """The tensors with the basis and the guessed labels that the task names."""
+        if not task.basis and not task.stage:
             return self.tensors
-        if job not in self._with_basis:
-            from fedlap_app.methods.fedlap_plus import attach
+        if task not in self._prepared:
+            self._prepared.clear()
+            self._prepared[task] = self._prepare(task)
+        return self._prepared[task]
 
-            basis = Bases(self.store.root / "basis").find(job, self.subgraph.fingerprint())
-            self._with_basis.clear()
-            self._with_basis[job] = attach(self.tensors, basis, self.settings)
-        return self._with_basis[job]
+    def _prepare(self, task: Task) -> "GraphTensors":
+        from fedlap_app.methods.fedlap_plus import attach
+
+        tensors = self.tensors
+        if task.basis:
+            bases = Bases(self.store.root / "basis")
+            found = bases.find(task.basis, self.subgraph.fingerprint())
+            tensors = attach(tensors, found, self.settings)
+        if task.stage:
+            tensors = tensors.with_guesses(read_guesses(self.store, task))
+        return tensors
 
     @cached_property
-    def _with_basis(self) -> "dict[str, GraphTensors]":
+    def _prepared(self) -> "dict[Task, GraphTensors]":
         return {}
 
 

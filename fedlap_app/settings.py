@@ -10,6 +10,7 @@ from fedlap_app import knobs
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
+from fedlap_app.learning.guesses import GuessSpec, Labels
 from fedlap_app.learning.specs import (
     Activation,
     Kind,
@@ -25,6 +26,10 @@ from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
 
 METHODS = ("fedlap+", "fedavg", "local", "central")
+STRATEGIES = (
+    "fedavg", "fedprox", "fedavgm", "fedadam", "fedadagrad", "fedyogi", "fedmedian",
+    "fedtrimmedavg",
+)  # fmt: skip
 _PARSED: dict[Hashable, "Settings"] = {}
 DATASETS = (
     "banks", "digits", "cora", "citeseer", "pubmed", "chameleon", "photo", "ogbn-arxiv",
@@ -68,9 +73,25 @@ class Settings:
 
     rounds: int = knob(60, "training rounds", low=1, high=100_000)
     local_epochs: int = knob(5, "epochs per round at each organisation", low=1, high=10_000)
+    patience: int = knob(
+        0, "rounds without a better validation accuracy before training ends; 0: never", low=0
+    )
+    strategy: str = knob("fedavg", "Flower's strategy on the server", choices=STRATEGIES)
+    server_learning_rate: float = knob(
+        0.0, "step size of the strategies fedavgm, fedadam, fedadagrad, fedyogi; 0: Flower's",
+        low=0.0, high=100.0,
+    )  # fmt: skip
+    server_momentum: float = knob(0.0, "momentum of the strategy fedavgm", low=0.0, high=0.999)
+    proximal_mu: float = knob(0.1, "pull of the strategy fedprox to the global model", low=0.0)
+    weight_by: str = knob(
+        "labelled", "what an organisation's model is weighted by", choices=("labelled", "nodes")
+    )
     optimizer: str = knob("adam", "local optimiser", choices=("adam", "sgd"))
     learning_rate: float = knob(0.005, "step size of the optimiser", low=1e-8, high=100.0)
     weight_decay: float = knob(0.005, "L2 penalty of the optimiser", low=0.0, high=10.0)
+    optimizer_state: str = knob(
+        "reset", "moments of the local optimiser at a new round", choices=("reset", "keep")
+    )
     device: str = knob("auto", "where a client computes", choices=("auto", "cpu", "cuda"))
 
     structure_width: int = knob(256, "structure features of a node (fedlap+)", low=1, high=65_536)
@@ -82,6 +103,19 @@ class Settings:
     )
     smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W (fedlap+)", low=0.0)
     unit_norm: bool = knob(False, "divide W by its norm (fedlap+)")
+
+    self_training: int = knob(
+        0, "stages in which each organisation also trains on own predictions", low=0, high=20
+    )
+    self_training_labels: str = knob(
+        "hard", "predictions as labels: the class or probabilities", choices=("hard", "soft")
+    )
+    self_training_confidence: float = knob(
+        0.8, "least probability of a prediction that is trained on", low=0.0, high=1.0
+    )
+    self_training_weight: float = knob(
+        0.3, "weight of such a prediction, where a label has 1", low=0.0, high=1_000.0
+    )
 
     spectral: bool = knob(False, "compute the spectral basis also for methods that ignore it")
     operator: str = knob("sym", "matrix whose eigenvectors are computed", choices=KINDS)
@@ -179,6 +213,15 @@ class Settings:
             optimizer=cast(OptimizerName, self.optimizer),
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+        )
+
+    @property
+    def guess_spec(self) -> GuessSpec:
+        """Which predictions an organisation trains on in later stages."""
+        return GuessSpec(
+            labels=cast(Labels, self.self_training_labels),
+            confidence=self.self_training_confidence,
+            weight=self.self_training_weight,
         )
 
     def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:

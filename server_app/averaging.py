@@ -1,97 +1,63 @@
-"""Federated averaging: Flower's own strategy over known members, with the best round kept."""
+"""Training together: Flower's strategy, the best validation round kept, stages of self-training."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from logging import INFO
-from math import nan
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
-from flwr.common.logger import log
-from flwr.serverapp import Grid
-from flwr.serverapp.strategy import FedAvg
+from flwr.app import ArrayRecord, RecordDict
 
-from client_app.records import from_arrays, number, numbers, read_in_place, to_arrays
-from fedlap_app.methods.scores import is_better, total, unpack
+from client_app.records import from_arrays, numbers, to_arrays
+from client_app.task import Task
+from fedlap_app.methods.fedavg import stage_seed
+from fedlap_app.methods.scores import Best, total, unpack
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid
 from server_app.observer import Observer
-from server_app.outcome import Outcome
+from server_app.outcome import Outcome, StageScores
 from server_app.run_folder import RunFolder
+from server_app.strategies import mean_loss, member_strategy
+
+
+class EnoughRounds(Exception):  # noqa: N818 - not an error
+    """No round was better than the best one for too long."""
 
 
 @dataclass
 class Progress:
-    """Scores of the rounds so far and the model of the best one."""
+    """Scores of the rounds of one stage so far and the model of the best one.
 
+    The replies of round r score the model that round r received, which is the global model of
+    round r - 1: one round trip a round instead of two.
+    """
+
+    settings: Settings
+    stage: int
     folder: RunFolder
-    rounds: int
     observer: Observer
-    best_round: int = 0
-    best: Mapping[str, float] | None = None
+    best: Best
     best_arrays: ArrayRecord = field(default_factory=ArrayRecord)
-    train_losses: dict[int, float] = field(default_factory=dict)
+    rounds: int = 0
     started: float = field(default_factory=time.perf_counter)
+    _loss: float | None = None
+
+    def replied(self, number: int, sent: ArrayRecord, replies: Sequence[RecordDict]) -> None:
+        """Take in the scores of the model that was sent; end the training when it is enough."""
+        if number > 1:
+            self.scored(number - 1, sent, replies)
+            if self.best.is_enough(number - 1):
+                raise EnoughRounds
+        self._loss = mean_loss(replies)
 
     def scored(self, number: int, arrays: ArrayRecord, replies: Sequence[RecordDict]) -> None:
         """Take in how the global model of a round scored at the clients."""
         totals = total([unpack(numbers(reply, "scores")) for reply in replies])
-        if is_better(totals, self.best):
-            self.best_round, self.best, self.best_arrays = number, totals, arrays
-        seconds = time.perf_counter() - self.started
-        row = {"round": number, "train_loss": self.train_losses.get(number), **totals}
-        self.folder.add_round({**row, "seconds": seconds})
-        self.observer.round_done(number, self.rounds, totals)
-
-
-class MemberFedAvg(FedAvg):
-    """Flower's FedAvg over all members; evaluation comes folded into the training replies.
-
-    The reply of round r carries the scores of the model that round r received, which is the
-    global model of round r - 1: one round trip a round instead of two.
-    """
-
-    def __init__(self, members: Sequence[Member], progress: Progress) -> None:
-        super().__init__(train_metrics_aggr_fn=_mean_loss)
-        self._members = members
-        self._progress = progress
-        self._sent = ArrayRecord()
-
-    def summary(self) -> None:
-        """Log whom the strategy trains with."""
-        log(INFO, "\t└──> %d organisations, all of them in every round", len(self._members))
-
-    def configure_train(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Send the model to every member."""
-        self._sent = arrays
-        config["server-round"] = server_round
-        record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
-        nodes = [member.node_id for member in self._members]
-        return self._construct_messages(record, nodes, "train")
-
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Average the replies, which come sorted by organisation, and note the scores."""
-        replies = list(replies)
-        contents = [reply.content for reply in replies]
-        if server_round > 1:
-            self._progress.scored(server_round - 1, self._sent, contents)
-        for content in contents:
-            read_in_place(content.array_records[self.arrayrecord_key])
-        arrays, metrics = super().aggregate_train(server_round, replies)
-        if metrics is not None:
-            loss = metrics["train-loss"]
-            self._progress.train_losses[server_round] = loss if isinstance(loss, float) else nan
-        return arrays, metrics
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Ask for nothing: see `aggregate_train`."""
-        return []
+        if self.best.takes(number, totals):
+            self.best_arrays = arrays
+        self.rounds = number
+        row = {"stage": self.stage, "round": number, "train_loss": self._loss, **totals}
+        self.folder.add_round({**row, "seconds": time.perf_counter() - self.started})
+        stages, rounds = self.settings.self_training + 1, self.settings.rounds
+        self.observer.round_done(self.stage * rounds + number, stages * rounds, totals)
 
 
 def run_fedavg(
@@ -102,19 +68,15 @@ def run_fedavg(
     observer: Observer,
     basis: str,
 ) -> Outcome:
-    """Train together, score the last model and leave the best one with every member."""
-    progress = Progress(folder, settings.rounds, observer)
-    result = MemberFedAvg(members, progress).start(
-        grid=grid,
-        initial_arrays=initial_model(members[0], settings),
-        num_rounds=settings.rounds,
-        timeout=settings.step_timeout,
-        train_config=_config(basis),
-    )
-    last = RecordDict({"arrays": result.arrays, "config": _config(basis)})
-    replies = grid.ask(members, "evaluate", last, settings.step_timeout)
-    progress.scored(settings.rounds, result.arrays, replies)
-    return _leave_best(grid, members, settings, progress, basis)
+    """Train together in every stage and leave the best model of the last one with every member."""
+    stages: list[StageScores] = []
+    for stage in range(settings.self_training + 1):
+        task = Task(grid.run.run_id, stage, basis)
+        progress = Progress(settings, stage, folder, observer, Best(settings.patience))
+        _train(grid, members, settings, task, progress)
+        clients = _leave_best(grid, members, settings, task, progress)
+        stages.append(StageScores(progress.best.round, progress.rounds, clients))
+    return Outcome(stages, from_arrays(progress.best_arrays), basis)
 
 
 def initial_model(member: Member, settings: Settings) -> ArrayRecord:
@@ -125,37 +87,42 @@ def initial_model(member: Member, settings: Settings) -> ArrayRecord:
     return to_arrays(parameters_of(method_model(settings, member.features, member.classes)))
 
 
+def _train(
+    grid: MemberGrid,
+    members: Sequence[Member],
+    settings: Settings,
+    task: Task,
+    progress: Progress,
+) -> None:
+    """Run the rounds of one stage and score the last model."""
+    seeded = replace(settings, seed=stage_seed(settings.seed, task.stage))
+    strategy = member_strategy(settings, members, progress)
+    try:
+        result = strategy.start(
+            grid=grid,
+            initial_arrays=initial_model(members[0], seeded),
+            num_rounds=settings.rounds,
+            timeout=settings.step_timeout,
+            train_config=task.to_config(),
+        )
+    except EnoughRounds:
+        return
+    last = RecordDict({"arrays": result.arrays, "config": task.to_config()})
+    replies = grid.ask(members, "evaluate", last, settings.step_timeout)
+    progress.scored(settings.rounds, result.arrays, replies)
+
+
 def _leave_best(
     grid: MemberGrid,
     members: Sequence[Member],
     settings: Settings,
+    task: Task,
     progress: Progress,
-    basis: str,
-) -> Outcome:
+) -> dict[str, dict[str, float]]:
     """Send the model of the best validation round to everyone and score it there."""
-    config = _config(basis)
-    config["run"] = grid.run.run_id
-    content = RecordDict({"arrays": progress.best_arrays, "config": config})
+    content = RecordDict({"arrays": progress.best_arrays, "config": task.to_config()})
     replies = grid.ask(members, "evaluate.keep", content, settings.step_timeout)
-    return Outcome(
-        best_round=progress.best_round,
-        rounds=settings.rounds,
-        clients={
-            member.name: unpack(numbers(reply, "scores"))
-            for member, reply in zip(members, replies, strict=True)
-        },
-        parameters=from_arrays(progress.best_arrays),
-        basis=basis,
-    )
-
-
-def _config(basis: str) -> ConfigRecord:
-    """What every message says about the basis; Flower cannot count an empty value."""
-    return ConfigRecord({"basis": basis} if basis else {})
-
-
-def _mean_loss(replies: list[RecordDict], weight_key: str) -> MetricRecord:
-    """Training loss over the training nodes of all clients."""
-    rows = [(number(reply, weight_key), number(reply, "train-loss")) for reply in replies]
-    weight = sum(nodes for nodes, _ in rows)
-    return MetricRecord({"train-loss": sum(nodes * loss for nodes, loss in rows if nodes) / weight})
+    return {
+        member.name: unpack(numbers(reply, "scores"))
+        for member, reply in zip(members, replies, strict=True)
+    }

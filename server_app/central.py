@@ -14,7 +14,7 @@ from fedlap_app.methods.alone import train_alone
 from fedlap_app.methods.scores import pack, total, unpack
 from fedlap_app.settings import Settings
 from server_app.observer import Observer
-from server_app.outcome import Outcome
+from server_app.outcome import Outcome, StageScores
 from server_app.run_folder import RunFolder
 from server_app.summary import Clock, write_summary
 
@@ -28,26 +28,19 @@ def run_central(settings: Settings, run_id: int, observer: Observer) -> dict[str
     spec = settings.model_spec(whole.num_features, whole.num_classes)
     tensors = GraphTensors.from_subgraph(whole, spec, pick_device(settings.device))
     clock.lap("gather")
-    result = train_alone(
-        tensors,
-        spec,
-        settings.train_spec,
-        name=whole.name,
-        rounds=settings.rounds,
-        seed=settings.seed,
-    )
-    rows = zip(result.train_losses, result.history, strict=True)
-    for number, (loss, scores) in enumerate(rows, start=1):
-        totals = total([unpack(scores)])
-        folder.add_round({"round": number, "train_loss": loss, **totals})
-        observer.round_done(number, settings.rounds, totals)
+    results = train_alone(tensors, spec, settings, whole.name)
+    stages: list[StageScores] = []
+    for stage, result in enumerate(results):
+        rows = zip(result.train_losses, result.history, strict=True)
+        for number, (loss, scores) in enumerate(rows, start=1):
+            totals = total([unpack(scores)])
+            folder.add_round({"stage": stage, "round": number, "train_loss": loss, **totals})
+            count = len(results) * settings.rounds
+            observer.round_done(stage * settings.rounds + number, count, totals)
+        clients = {whole.name: unpack(pack(result.evaluation))}
+        stages.append(StageScores(result.best_round, len(result.history), clients))
     clock.lap("train")
-    outcome = Outcome(
-        best_round=result.best_round,
-        rounds=settings.rounds,
-        clients={whole.name: unpack(pack(result.evaluation))},
-        parameters=result.parameters,
-    )
+    outcome = Outcome(stages, results[-1].parameters)
     schema = schema_digest(whole)
     return write_summary(folder, settings, outcome, run_id=run_id, schema=schema, clock=clock)
 

@@ -1,6 +1,6 @@
 """What a method leaves behind, in the same form for all of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,26 +10,49 @@ from fedlap_app.methods.scores import SPLITS, accuracy, total
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Final scores of every organisation; the global model and its basis where there are any."""
+class StageScores:
+    """One training from a fresh model: its rounds, the best of them and every client's scores."""
 
     best_round: int | None
     rounds: int
     clients: Mapping[str, Mapping[str, float]]
+
+    def accuracy(self) -> dict[str, float]:
+        """Accuracy per split over all organisations."""
+        totals = total(list(self.clients.values()))
+        return {split: totals[f"{split}_accuracy"] for split in SPLITS}
+
+    def summary(self) -> dict[str, Any]:
+        """What the summary of a run says about the stage."""
+        facts = {"rounds": self.rounds, "best_round": self.best_round}
+        return {"accuracy": self.accuracy(), **facts}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Scores of every stage; the global model of the last one and its basis where there are any."""
+
+    stages: Sequence[StageScores]
     parameters: Mapping[str, NDArray[Any]] | None
     basis: str = ""
+
+    @property
+    def clients(self) -> Mapping[str, Mapping[str, float]]:
+        """Final scores of every organisation."""
+        return self.stages[-1].clients
 
     def summary(self) -> dict[str, Any]:
         """Scores over all organisations and for each of them."""
         totals = total(list(self.clients.values()))
         return {
-            "accuracy": {split: totals[f"{split}_accuracy"] for split in SPLITS},
+            "accuracy": self.stages[-1].accuracy(),
             "loss": {split: totals[f"{split}_loss"] for split in SPLITS},
             "macro_f1": {split: totals[f"{split}_macro_f1"] for split in SPLITS},
             "client_accuracy": {
                 name: {split: accuracy(scores, split) for split in SPLITS}
                 for name, scores in self.clients.items()
             },
-            "rounds": self.rounds,
-            "best_round": self.best_round,
+            "rounds": sum(stage.rounds for stage in self.stages),
+            "best_round": self.stages[-1].best_round,
+            "stages": [stage.summary() for stage in self.stages],
         }

@@ -96,6 +96,10 @@ def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float)
         "accuracy_mean": _mean(tests),
         "accuracy_std": statistics.stdev(tests) if len(tests) > 1 else 0.0,
         "accuracies": tests,
+        "accuracy_by_stage": [
+            _mean(_percent([summary["stages"][stage] for summary in summaries], "accuracy", "test"))
+            for stage in range(settings.self_training + 1)
+        ],
         "validation_mean": _mean(_percent(summaries, "accuracy", "val")),
         "macro_f1_mean": _mean(_percent(summaries, "macro_f1", "test")),
         "rounds": summaries[0]["rounds"],
@@ -124,6 +128,8 @@ def _text(report: dict[str, Any], last: dict[str, Any]) -> str:
         f"{report['rounds']} rounds",
         f"  test accuracy  {accuracy}",
     ]
+    if len(stages := report["accuracy_by_stage"]) > 1 and mean is not None:
+        lines.append(f"  without self-training  {stages[0]:.2f} %")
     if len(report["seeds"]) == 1:
         for name, scores in last["client_accuracy"].items():
             test = scores["test"]

@@ -84,7 +84,8 @@ class Evaluation:
         return type(self)(self.train + other.train, self.val + other.val, self.test + other.test)
 
 
-def _log_probabilities(model: nn.Module, tensors: GraphTensors) -> NDArray[np.float32]:
+def log_probabilities_of(model: nn.Module, tensors: GraphTensors) -> NDArray[np.float32]:
+    """Log-probabilities of the classes for every node, (n, classes)."""
     model.eval()
     with torch.inference_mode():
         logits: Tensor = model(tensors)
@@ -94,7 +95,7 @@ def _log_probabilities(model: nn.Module, tensors: GraphTensors) -> NDArray[np.fl
 
 def evaluate(model: nn.Module, tensors: GraphTensors) -> Evaluation:
     """Score a model on train, val and test in one forward pass."""
-    return score(_log_probabilities(model, tensors), tensors)
+    return score(log_probabilities_of(model, tensors), tensors)
 
 
 def score(log_probabilities: NDArray[np.floating], tensors: GraphTensors) -> Evaluation:
@@ -115,7 +116,7 @@ def predict(
     model: nn.Module, tensors: GraphTensors
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Class number and probability of every node."""
-    log_probabilities = _log_probabilities(model, tensors)
+    log_probabilities = log_probabilities_of(model, tensors)
     predicted = log_probabilities.argmax(axis=1)
     chosen = np.take_along_axis(log_probabilities, predicted[:, None], axis=1)[:, 0]
     return predicted, np.exp(chosen)

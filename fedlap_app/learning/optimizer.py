@@ -1,12 +1,15 @@
 """Adam and gradient descent as plain steps whose state the caller may keep."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
+from fedlap_app.errors import ProtocolError
 from fedlap_app.learning.specs import TrainSpec
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -24,6 +27,29 @@ class Optimizer:
         self.first = [torch.zeros_like(value) for value in self.parameters]
         self.second = [torch.zeros_like(value) for value in self.parameters]
         self.steps = [torch.zeros((), device=value.device) for value in self.parameters]
+
+    def moments(self) -> dict[str, NDArray[np.float32]]:
+        """Copy of the state, by which another optimiser of the same parameters goes on."""
+        return {
+            f"{kind}.{number}": value.cpu().numpy().copy()
+            for kind, values in self._state()
+            for number, value in enumerate(values)
+        }
+
+    def load_moments(self, moments: Mapping[str, NDArray[np.float32]]) -> None:
+        """Go on with the state of another optimiser of the same parameters."""
+        for kind, values in self._state():
+            for number, value in enumerate(values):
+                kept = moments.get(f"{kind}.{number}")
+                if kept is None or kept.shape != tuple(value.shape):
+                    raise ProtocolError(
+                        "The kept state of the optimiser does not fit the model: "
+                        "start the run again."
+                    )
+                value.copy_(torch.tensor(kept))
+
+    def _state(self) -> tuple[tuple[str, list[Tensor]], ...]:
+        return ("first", self.first), ("second", self.second), ("steps", self.steps)
 
     @torch.no_grad()
     def step(self, gradients: Iterable[Tensor]) -> None:

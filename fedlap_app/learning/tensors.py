@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.learning.features import Features, features_on
+from fedlap_app.learning.guesses import Guesses
 from fedlap_app.learning.propagation import neighbour_mean, random_walk, symmetric
 from fedlap_app.learning.sparse import SparseMatrix
 from fedlap_app.learning.specs import Kind, ModelSpec
@@ -46,6 +47,9 @@ class GraphTensors:
         (n, rank) rows of a spectral basis, for models that read the structure of the whole graph.
     eigenvalues : Tensor | None
         (rank,) eigenvalues of its columns.
+    guesses : tuple of Tensor | None
+        Guessed class probabilities (n, classes) and weights (n,) of nodes without a label for
+        training.
     """
 
     kind: Kind
@@ -57,6 +61,7 @@ class GraphTensors:
     device: torch.device
     basis: Tensor | None = None
     eigenvalues: Tensor | None = None
+    guesses: tuple[Tensor, Tensor] | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -102,3 +107,16 @@ class GraphTensors:
             basis=torch.as_tensor(basis, dtype=torch.float32, device=self.device),
             eigenvalues=torch.as_tensor(eigenvalues, dtype=torch.float32, device=self.device),
         )
+
+    def with_guesses(self, guesses: Guesses) -> "GraphTensors":
+        """The same data with guessed labels."""
+        if len(guesses.weights) != self.num_nodes:
+            raise ConfigError(
+                f"There are {len(guesses.weights)} label guesses for {self.num_nodes} nodes: "
+                "the data changed since they were made."
+            )
+        targets, weights = (
+            torch.from_numpy(values).to(self.device)
+            for values in (guesses.targets, guesses.weights)
+        )
+        return replace(self, guesses=(targets, weights))

@@ -26,8 +26,28 @@ class TrainReport:
 
 
 def cross_entropy(model: nn.Module, tensors: GraphTensors) -> Tensor:
-    """Mean cross-entropy over the training nodes."""
-    return functional.cross_entropy(model(tensors), tensors.targets, ignore_index=NO_LABEL)
+    """Mean cross-entropy over the training nodes and, by their weights, the guessed ones."""
+    logits: Tensor = model(tensors)
+    if tensors.guesses is None:
+        return functional.cross_entropy(logits, tensors.targets, ignore_index=NO_LABEL)
+    known = functional.cross_entropy(
+        logits, tensors.targets, ignore_index=NO_LABEL, reduction="sum"
+    )
+    targets, weights = tensors.guesses
+    guessed = functional.cross_entropy(logits, targets, reduction="none") @ weights
+    return (known + guessed) / (len(tensors.splits["train"]) + weights.sum())
+
+
+def proximal(objective: Objective, strength: float, model: nn.Module) -> Objective:
+    """The objective plus strength / 2 times the squared distance from the model as it is now."""
+    anchors = [value.detach().clone() for value in model.parameters()]
+
+    def pulled(model: nn.Module, tensors: GraphTensors) -> Tensor:
+        pairs = zip(model.parameters(), anchors, strict=True)
+        distance = torch.stack([(value - anchor).square().sum() for value, anchor in pairs]).sum()
+        return objective(model, tensors) + 0.5 * strength * distance
+
+    return pulled
 
 
 def train_epochs(

@@ -1,58 +1,73 @@
 """Methods without exchange: each organisation alone (`local`), or all data in one place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
+from torch import nn
 
 from fedlap_app.learning.determinism import one_thread
-from fedlap_app.learning.evaluation import Evaluation, evaluate
+from fedlap_app.learning.evaluation import Evaluation, evaluate, log_probabilities_of
+from fedlap_app.learning.guesses import guess
 from fedlap_app.learning.models import build_model
+from fedlap_app.learning.optimizer import Optimizer
 from fedlap_app.learning.parameters import load_parameters, parameters_of
-from fedlap_app.learning.specs import ModelSpec, TrainSpec
+from fedlap_app.learning.specs import ModelSpec
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.learning.training import train_epochs
-from fedlap_app.methods.scores import is_better, pack, total, unpack
-from fedlap_app.seeds import seed_of
+from fedlap_app.methods.fedavg import round_seed, stage_seed
+from fedlap_app.methods.scores import Best, pack, total, unpack
+from fedlap_app.settings import Settings
 
 
 @dataclass(frozen=True)
-class AloneResult:
-    """The best validation round of a model that was trained alone."""
+class AloneStage:
+    """One training from a fresh model: its rounds and the best of them."""
 
     best_round: int
-    parameters: dict[str, NDArray[Any]]
     evaluation: Evaluation
-    history: list[list[float]]
-    train_losses: list[float]
+    parameters: dict[str, NDArray[Any]]
+    history: list[list[float]] = field(default_factory=list)
+    train_losses: list[float] = field(default_factory=list)
 
 
 def train_alone(
-    tensors: GraphTensors,
-    model_spec: ModelSpec,
-    train_spec: TrainSpec,
-    *,
-    name: str,
-    rounds: int,
-    seed: int,
-) -> AloneResult:
-    """Train a fresh model for `rounds` times the local epochs and keep its best round.
+    tensors: GraphTensors, model_spec: ModelSpec, settings: Settings, name: str
+) -> list[AloneStage]:
+    """Train a fresh model in every stage of self-training and keep its best validation round.
 
-    Each round starts a fresh optimiser, as in federated averaging, so that the two differ in
-    the exchange only.
+    A round has as many epochs, and starts its optimiser anew or not, as in federated averaging,
+    so that the two differ in the exchange only.
     """
+    stages: list[AloneStage] = []
     with one_thread():
-        model = build_model(model_spec, seed).to(tensors.device)
-        best: dict[str, float] | None = None
-        history: list[list[float]] = []
-        losses: list[float] = []
-        for number in range(1, rounds + 1):
-            report = train_epochs(model, tensors, train_spec, seed_of(seed, "train", name, number))
-            losses.append(report.loss)
-            history.append(pack(evaluate(model, tensors)))
-            totals = total([unpack(history[-1])])
-            if is_better(totals, best):
-                best, best_round = totals, number
-                parameters = {key: value.copy() for key, value in parameters_of(model).items()}
-        load_parameters(model, parameters)
-        return AloneResult(best_round, parameters, evaluate(model, tensors), history, losses)
+        for stage in range(settings.self_training + 1):
+            model = build_model(model_spec, stage_seed(settings.seed, stage)).to(tensors.device)
+            stages.append(_train_stage(model, tensors, settings, name, stage))
+            load_parameters(model, stages[-1].parameters)
+            predicted = log_probabilities_of(model, tensors)
+            found = guess(predicted, tensors.splits["train"], settings.guess_spec)
+            tensors = tensors.with_guesses(found)
+    return stages
+
+
+def _train_stage(
+    model: nn.Module, tensors: GraphTensors, settings: Settings, name: str, stage: int
+) -> AloneStage:
+    spec = settings.train_spec
+    rule = Optimizer(model.parameters(), spec)
+    best = Best(settings.patience)
+    history: list[list[float]] = []
+    losses: list[float] = []
+    for number in range(1, settings.rounds + 1):
+        if settings.optimizer_state == "reset":
+            rule = Optimizer(model.parameters(), spec)
+        seed = round_seed(settings.seed, stage, name, number)
+        losses.append(train_epochs(model, tensors, spec, seed, optimizer=rule).loss)
+        scores = evaluate(model, tensors)
+        history.append(pack(scores))
+        if best.takes(number, total([unpack(history[-1])])):
+            evaluation, parameters = scores, parameters_of(model)
+        if best.is_enough(number):
+            break
+    return AloneStage(best.round, evaluation, parameters, history, losses)

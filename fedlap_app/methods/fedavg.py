@@ -4,27 +4,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
 from fedlap_app.learning.determinism import one_thread
 from fedlap_app.learning.evaluation import Evaluation, evaluate
+from fedlap_app.learning.optimizer import Optimizer
 from fedlap_app.learning.parameters import load_parameters, parameters_of
 from fedlap_app.learning.specs import TrainSpec
 from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import Objective, TrainReport, cross_entropy, train_epochs
+from fedlap_app.learning.training import (
+    Objective,
+    TrainReport,
+    cross_entropy,
+    proximal,
+    train_epochs,
+)
 from fedlap_app.seeds import seed_of
 
 Parameters = Mapping[str, NDArray[Any]]
+Moments = Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
 class RoundResult:
-    """A client's part of one round."""
+    """A client's part of one round; the moments are those of its optimiser at the end."""
 
     received: Evaluation
     parameters: Parameters
     report: TrainReport
+    moments: Moments
 
 
 def client_round(
@@ -33,22 +43,50 @@ def client_round(
     spec: TrainSpec,
     parameters: Parameters,
     *,
-    name: str,
-    number: int,
     seed: int,
     objective: Objective = cross_entropy,
+    proximal_mu: float = 0.0,
+    moments: Moments | None = None,
 ) -> RoundResult:
-    """Score the received model, then train it; the same question has the same answer."""
+    """Score the received model, then train it; the same question has the same answer.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Any model of the right shape; its parameters are replaced.
+    tensors : GraphTensors
+        The client's data.
+    spec : TrainSpec
+        Epochs and step rule.
+    parameters : Parameters
+        The global model.
+    seed : int
+        Decides dropout.
+    objective : Objective (default: cross_entropy)
+        What to minimise.
+    proximal_mu : float (default: 0.0)
+        Strength of FedProx's pull to the global model.
+    moments : Moments | None (default: None)
+        State of the optimiser to go on with, empty at first; None: a fresh start every round.
+    """
     with one_thread():
         load_parameters(model, parameters)
         received = evaluate(model, tensors)
-        draw = seed_of(seed, "train", name, number)
-        report = train_epochs(model, tensors, spec, draw, objective=objective)
-        return RoundResult(received, parameters_of(model), report)
+        if proximal_mu:
+            objective = proximal(objective, proximal_mu, model)
+        rule = Optimizer(model.parameters(), spec)
+        if moments:
+            rule.load_moments(moments)
+        report = train_epochs(model, tensors, spec, seed, objective=objective, optimizer=rule)
+        kept = rule.moments() if moments is not None else {}
+        return RoundResult(received, parameters_of(model), report, kept)
 
 
-def score(model: nn.Module, tensors: GraphTensors, parameters: Parameters) -> Evaluation:
-    """Score the received model."""
-    with one_thread():
-        load_parameters(model, parameters)
-        return evaluate(model, tensors)
+def round_seed(seed: int, stage: int, name: str, number: int) -> int:
+    """Seed of a client's round; rounds count anew in every stage of self-training."""
+    return seed_of(stage_seed(seed, stage), "train", name, number)
+
+
+def stage_seed(seed: int, stage: int) -> int:
+    """Seed of the model that a stage of self-training starts from."""
+    return seed_of(seed, "stage", stage) if stage else seed

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the server adds scores without importing torch
@@ -50,6 +51,32 @@ def accuracy(scores: Scores, split: str) -> float:
     """Accuracy of one client; nan without nodes."""
     count = scores[f"{split}-count"]
     return scores[f"{split}-correct"] / count if count else math.nan
+
+
+@dataclass
+class Best:
+    """The best round so far, and whether there was none for too long.
+
+    Parameters
+    ----------
+    patience : int
+        Rounds without a better one after which training ends; 0: never.
+    """
+
+    patience: int = 0
+    round: int = 0
+    totals: Scores | None = None
+
+    def takes(self, number: int, totals: Scores) -> bool:
+        """Take in the totals of a round; whether it is the best one now."""
+        better = is_better(totals, self.totals)
+        if better:
+            self.round, self.totals = number, totals
+        return better
+
+    def is_enough(self, number: int) -> bool:
+        """Whether training ends with this round."""
+        return 0 < self.patience <= number - self.round
 
 
 def is_better(candidate: Scores, best: Scores | None) -> bool:

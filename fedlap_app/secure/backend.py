@@ -10,19 +10,21 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
-from fedlap_app.secure.header import Header, Place, require_equal
+from fedlap_app.secure.header import Header, Place, packed_part, require_equal
 from fedlap_app.secure.kdf import digest
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.opened import Opened
 from fedlap_app.secure.pads import PadLedger
 
 _HEADERS = 256  # of one member that are kept: more than one step needs
+
+Sealed = tuple[bytes, memoryview]
 
 
 class InsecureWarning(UserWarning):
@@ -139,8 +141,8 @@ class SumBackend(ABC):
             contributors=len(self.senders(recipient)),
         )
 
-    def seal(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> bytes:
-        """Seal this member's contribution to the sum of a header.
+    def seal(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> Sealed:
+        """Seal this member's contribution to the sum of a header; gives its header and its body.
 
         Parameters
         ----------
@@ -163,20 +165,26 @@ class SumBackend(ABC):
             )
         require_equal(header, self._same(header))
         body = self._seal(numbers, header, context)
-        return b"".join((header.of(self.keys.me).pack(), body))
+        return header.pack_for(self.keys.me), memoryview(body).cast("B")
 
     def open(self, data: bytes, header: Header, *, context: bytes = b"") -> Opened:
         """Open the sum of a header and check it; anything else is refused with its reason."""
         if header.recipient not in ("", self.keys.me):
             raise ProtocolError(f"Only {header.recipient!r} opens its sums, not {self.keys.me!r}.")
         require_equal(header, self._same(header))
-        found, size = Header.unpack(data)
-        require_equal(found, header)
-        return Opened(self._open(memoryview(data)[size:], header, context))
+        packed = header.pack()
+        if packed_part(data) != packed:
+            require_equal(Header.unpack(data)[0], header)
+        return Opened(self._open(memoryview(data)[len(packed) :], header, context))
 
     def weight_key(self, header: Header, context: bytes) -> bytes:
-        """Key of the check weights: depends on all that contributors must agree on."""
-        return digest(self._weights_secret, header.of("").pack(), context)
+        """Key of the weight of the 1: depends on all that contributors must agree on."""
+        return digest(self._weights_secret, header.pack(), context)
+
+    def step_key(self, place: Place, context: bytes) -> bytes:
+        """Key of the weights of the values: the same for all sums of one step."""
+        where = (place.phase, place.step, place.attempt)
+        return digest(self._weights_secret, "values", *where, context)
 
     @cached_property
     def _weights_secret(self) -> bytes:
@@ -187,7 +195,9 @@ class SumBackend(ABC):
         return self._header(header.recipient, header.place, header.length, header.vectors)
 
     @abstractmethod
-    def _seal(self, values: NDArray[np.float64], header: Header, context: bytes) -> bytes:
+    def _seal(
+        self, values: NDArray[np.float64], header: Header, context: bytes
+    ) -> NDArray[np.generic]:
         """Body of a contribution."""
 
     @abstractmethod
@@ -215,29 +225,37 @@ class Accumulator(ABC):
                 f"A sum of {header.contributors} contributions cannot be made by "
                 f"{len(self.senders)} senders; every sender contributes once."
             )
+        self._sender_of = {header.pack_for(name): name for name in self.senders}
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Senders whose contribution has not come yet."""
         return tuple(name for name in self.senders if name not in self._added)
 
-    def add(self, data: bytes | memoryview) -> None:
-        """Add one contribution; one that does not belong here is refused and changes nothing."""
-        view = memoryview(data)
-        header, size = Header.unpack(view)
-        require_equal(header.of(""), self.header)
-        if header.sender not in self.senders:
+    def add(self, data: bytes | memoryview) -> str:
+        """Add one contribution; one that does not belong here is refused and changes nothing.
+
+        Gives the name of the sender that its header shows.
+        """
+        packed = packed_part(data)
+        sender = self._sender_of.get(packed) or self._refuse(data)
+        if sender in self._added:
             raise ProtocolError(
-                f"{header.sender!r} does not contribute to this sum; "
-                f"expected are {', '.join(self.senders)}."
-            )
-        if header.sender in self._added:
-            raise ProtocolError(
-                f"{header.sender!r} has contributed to {header.place} already; a second "
+                f"{sender!r} has contributed to {self.header.place} already; a second "
                 "contribution is never added."
             )
-        self._absorb(header.sender, view[size:])
-        self._added.add(header.sender)
+        self._absorb(sender, memoryview(data)[len(packed) :])
+        self._added.add(sender)
+        return sender
+
+    def _refuse(self, data: bytes | memoryview) -> NoReturn:
+        """Say what is wrong with the header of a contribution."""
+        header, _ = Header.unpack(data)
+        require_equal(header.sum, self.header)
+        raise ProtocolError(
+            f"{header.sender!r} does not contribute to this sum; "
+            f"expected are {', '.join(self.senders)}."
+        )
 
     def result(self) -> bytes:
         """Sum of all contributions, with its header."""

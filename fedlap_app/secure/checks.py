@@ -1,16 +1,18 @@
 """Check slots: how the recipient of a sum knows that it is the sum of all contributions.
 
-Each contribution carries, behind its values, the constant 1 and the inner product
-c = sum_j w_j v_j modulo the prime p = 2^61 - 1, where v are the values and the 1, and the weights w
-are uniform 64-bit words from the group key, fresh for every sum. The slots are added like the
-values; afterwards the ones must have become the number of contributors, and the inner product of
-the weights with the sum must equal the sum of the inner products. The weight of the 1 makes even a
-vector of zeros depend on the weights, hence on everything that they are derived from.
+Each contribution carries, behind its values v, the constant 1 and the inner product
+c = u + sum_j w_j v_j modulo the prime p = 2^61 - 1. The weights w of the values are uniform 64-bit
+words from the group key, fresh for every step; the weight u of the 1 is fresh for every sum. The
+slots are added like the values; afterwards the ones must have become the number of contributors,
+and the inner product of the weights with the sum must equal the sum of the inner products. The
+weight of the 1 makes even a vector of zeros depend on everything that it is derived from.
 
 Someone who does not know the weights and changes the sum V into V' passes with a probability of at
 most 2^-60: V' - V has an entry d that is not 0, and since both entries are below p / 2 in absolute
-value (the recipient checks it), d is not 0 modulo p either, so one weight in about p fits. Inner
-products modulo 2^64 would not do: a change by 2^63 meets every odd weight alike.
+value (the recipient checks it), d is not 0 modulo p either, so one weight in about p fits. The sums
+of one step may share the weights w, because the slots travel under pads: whoever adds learns
+nothing about w from them, and the first sum that is refused ends the run. Inner products modulo
+2^64 would not do: a change by 2^63 meets every odd weight alike.
 
 The product needs 61 bits times 64 bits. Both sides are cut into four limbs of 16 bits held as
 float64, whose products a matrix product adds exactly (below 2^53 for 2^21 values a chunk).
@@ -28,46 +30,78 @@ _LIMBS = 4
 _LIMB_BITS = 16
 _HALF = 32
 
-
-def inner_product(key: bytes, words: NDArray[np.int64]) -> int:
-    """Inner product of words below 2^60 with the weights of a key, modulo the prime."""
-    stream = Stream(key)
-    total = np.zeros((_LIMBS, _LIMBS), dtype=np.int64)
-    left, right = np.empty((2, min(words.size, CHUNK), _LIMBS))
-    for start in range(0, words.size, CHUNK):
-        part = words[start : start + CHUNK]
-        size = part.size
-        right[:size] = stream.next(size).view("<u2").reshape(size, _LIMBS)
-        left[:size] = part.view("<u2").reshape(size, _LIMBS)
-        # The upper limb of two's complement has the sign.
-        left[:size, -1] = part.view("<i2")[_LIMBS - 1 :: _LIMBS]
-        total += (left[:size].T @ right[:size]).astype(np.int64)
-    exact = sum(
-        cell << _LIMB_BITS * (i + j)
-        for i, row in enumerate(total.tolist())
-        for j, cell in enumerate(row)
-    )
-    return int(exact % PRIME)
+Limbs = NDArray[np.float64]
 
 
-def fill(key: bytes, words: NDArray[np.uint64]) -> int:
-    """Write the check slots behind the values of one contribution; gives its inner product.
-
-    The product stands there in halves of 32 bits, so that the sum of many does not wrap.
-    """
-    words[-SLOTS] = 1
-    check = inner_product(key, words[: 1 - SLOTS].view(np.int64))
-    words[1 - SLOTS :] = check & ((1 << _HALF) - 1), check >> _HALF
-    return check
-
-
-def verify(key: bytes, words: NDArray[np.uint64], count: int) -> None:
-    """Refuse a sum whose check slots do not fit.
+class Weights:
+    """Weights of the values in all sums of one step, drawn as far as they are needed.
 
     Parameters
     ----------
     key : bytes
-        Key of the weights.
+        32 bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+        self._stream = Stream(key)
+        self._limbs: Limbs = np.empty((0, _LIMBS))
+        self._room: Limbs = np.empty((CHUNK, _LIMBS))
+
+    def inner_product(self, words: NDArray[np.int64]) -> int:
+        """Inner product with words below 2^60, modulo the prime."""
+        if len(self._limbs) < words.size:
+            self._draw(words.size)
+        total = np.zeros((_LIMBS, _LIMBS))
+        for start in range(0, words.size, CHUNK):
+            part = words[start : start + CHUNK]
+            left = self._room[: part.size]
+            left[:] = part.view("<u2").reshape(part.size, _LIMBS)
+            # The upper limb of two's complement has the sign.
+            left[:, -1] = part.view("<i2")[_LIMBS - 1 :: _LIMBS]
+            total += left.T @ self._limbs[start : start + part.size]
+        exact = sum(
+            int(cell) << _LIMB_BITS * (i + j)
+            for i, row in enumerate(total.tolist())
+            for j, cell in enumerate(row)
+        )
+        return int(exact % PRIME)
+
+    def _draw(self, count: int) -> None:
+        """Go on in the stream; it is read by whole chunks."""
+        parts = [self._limbs]
+        for _ in range(len(self._limbs), count, CHUNK):
+            words = self._stream.next(CHUNK)
+            parts.append(words.view("<u2").reshape(CHUNK, _LIMBS).astype(np.float64))
+        self._limbs = np.concatenate(parts)
+
+
+def fill(weights: Weights, one: int, words: NDArray[np.uint64]) -> int:
+    """Write the check slots behind the values of one contribution; gives its inner product.
+
+    The product stands there in halves of 32 bits, so that the sum of many does not wrap.
+
+    Parameters
+    ----------
+    weights : Weights
+        Weights of the values.
+    one : int
+        Weight of the 1.
+    words : array of uint64
+        The values, and room for the slots.
+    """
+    check = (weights.inner_product(words[:-SLOTS].view(np.int64)) + one) % PRIME
+    words[-SLOTS:] = 1, check & ((1 << _HALF) - 1), check >> _HALF
+    return check
+
+
+def verify(weights: Weights, one: int, words: NDArray[np.uint64], count: int) -> None:
+    """Refuse a sum whose check slots do not fit.
+
+    Parameters
+    ----------
+    weights, one
+        Weights of the values and of the 1.
     words : array of uint64
         The opened sum with its check slots.
     count : int
@@ -75,9 +109,10 @@ def verify(key: bytes, words: NDArray[np.uint64], count: int) -> None:
     """
     found, low, high = (int(word) for word in words[-SLOTS:])
     verify_count(found, count)
-    content = words[: 1 - SLOTS].view(np.int64)
-    inside = content.max() <= PRIME // 2 and content.min() >= -(PRIME // 2)
-    if not inside or inner_product(key, content) != (low + (high << _HALF)) % PRIME:
+    content = words[:-SLOTS].view(np.int64)
+    largest = max(content.max(initial=0), -content.min(initial=0))
+    check = (low + (high << _HALF) - one * count) % PRIME
+    if largest > PRIME // 2 or weights.inner_product(content) != check:
         raise ProtocolError(
             "A sum was altered on its way, or the members were told different things: "
             "its check slots do not fit its values; the run must stop."

@@ -7,7 +7,7 @@ because no client ever acts upon a header that came from outside:
 - A client knows where it is in the protocol and builds the header that it expects by itself; a sum
   that carries any other header is refused, and the reason names the first field that differs.
 - A contribution's header is bound to its content. Pads depend on job, phase, step, attempt and
-  recipient, and the weights of the check slots on a hash of all the fields that the contributors
+  recipient, and a weight of the check slots on a hash of all the fields that the contributors
   have in common. If the server makes two clients work under different headers, their pads do not
   cancel or their weights differ, and the recipient refuses the sum.
 
@@ -17,13 +17,15 @@ the numbers after it are aligned.
 
 import struct
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from fedlap_app.errors import ProtocolError
 
 VERSION = 1
 _MAGIC = b"FLS"
+_START = struct.Struct("<3sBH")
+_NUMBERS = struct.Struct("<HIHIQ")
 _FIXED = struct.Struct("<3sBHHIHIQ16s16s8s")
 _SIZE_AT = 4
 _LONGEST = _FIXED.size + 5 * 256 + 8
@@ -94,33 +96,26 @@ class Header:
                     f"The header field {name} is {own[name]}; it must fit {bits} bits."
                 )
         for name, size in _HASHES.items():
-            if len(own[name]) != 2 * size or not set(own[name]) <= _DIGITS:
+            if len(own[name]) != 2 * size or not _DIGITS.issuperset(own[name]):
                 raise ProtocolError(
                     f"The header field {name} is {own[name]!r}; "
                     f"it must be {size} bytes in hexadecimal."
                 )
         for name in _STRINGS:
-            if len(own[name].encode()) > 255:
+            if len(own[name]) > 63 and len(own[name].encode()) > 255:
                 raise ProtocolError(
                     f"The header field {name} is longer than 255 bytes; shorten it."
                 )
 
-    @property
+    @cached_property
     def place(self) -> Place:
         """Place in the protocol."""
         return Place(self.phase, self.step, self.attempt)
 
-    def of(self, sender: str) -> "Header":
-        """The same header for one sender's contribution; for the sum when empty."""
-        if sender == self.sender:
-            return self
-        if sender not in self._others:
-            self._others[sender] = replace(self, sender=sender)
-        return self._others[sender]
-
-    @cached_property
-    def _others(self) -> dict[str, "Header"]:
-        return {}
+    @property
+    def sum(self) -> "Header":
+        """The header of the sum that a contribution with this header belongs to."""
+        return replace(self, sender="") if self.sender else self
 
     def pack(self) -> bytes:
         """Canonical bytes."""
@@ -128,22 +123,34 @@ class Header:
 
     @cached_property
     def _packed(self) -> bytes:
-        names = b""
-        for name in _STRINGS:
-            text = getattr(self, name).encode()
-            names += bytes([len(text)]) + text
-        size = -(-(_FIXED.size + len(names)) // 8) * 8
-        hashes = (bytes.fromhex(getattr(self, name)) for name in _HASHES)
-        numbers = (getattr(self, name) for name in _LIMITS)
-        head = _FIXED.pack(_MAGIC, self.version, size, *numbers, *hashes)
-        return (head + names).ljust(size, b"\0")
+        return self.pack_for(self.sender)
+
+    def pack_for(self, sender: str) -> bytes:
+        """Bytes of the header of one sender's contribution to this sum."""
+        facts, before, after = self._fields
+        name = sender.encode()
+        length = _START.size + len(facts) + len(before) + 1 + len(name) + len(after)
+        size = -(-length // 8) * 8
+        start = _START.pack(_MAGIC, self.version, size)
+        parts = (start, facts, before, bytes((len(name),)), name, after, bytes(size - length))
+        return b"".join(parts)
+
+    @cached_property
+    def _fields(self) -> tuple[bytes, bytes, bytes]:
+        """Numbers and hashes; the strings before the sender; those behind it."""
+        own = self.__dict__
+        numbers = _NUMBERS.pack(*(own[name] for name in _LIMITS))
+        hashes = bytes.fromhex(self.job + self.members + self.key_id)
+        texts = [own[name].encode() for name in _STRINGS if name != "sender"]
+        strings = [bytes((len(text),)) + text for text in texts]
+        return numbers + hashes, b"".join(strings[:-1]), strings[-1]
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> tuple["Header", int]:
         """Read the header that some bytes begin with; gives it and its size."""
         start = bytes(data[:_LONGEST])
         size = int.from_bytes(start[_SIZE_AT : _SIZE_AT + 2], "little")
-        return _unpacked(start[:size] if 0 < size <= len(start) else start), size
+        return cls._parse(start[:size] if 0 < size <= len(start) else start), size
 
     @classmethod
     def _parse(cls, data: bytes) -> "Header":
@@ -166,10 +173,10 @@ class Header:
         return header
 
 
-@lru_cache(maxsize=4096)
-def _unpacked(data: bytes) -> Header:
-    """Equal bytes are read once in a process: the same header stands before many messages."""
-    return Header._parse(data)
+def packed_part(data: bytes | memoryview) -> bytes:
+    """The bytes that stand where a header does, whatever they are."""
+    size = int.from_bytes(data[_SIZE_AT : _SIZE_AT + 2], "little")
+    return bytes(data[:size])
 
 
 def _check_version(version: int) -> None:

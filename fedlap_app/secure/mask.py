@@ -36,16 +36,18 @@ class MaskBackend(SumBackend):
     name: ClassVar[str] = "mask"
     profiles: ClassVar[tuple[str, ...]] = tuple(_FRACTION_BITS)
 
-    def _seal(self, values: NDArray[np.float64], header: Header, context: bytes) -> bytes:
+    def _seal(
+        self, values: NDArray[np.float64], header: Header, context: bytes
+    ) -> NDArray[np.uint64]:
         words = np.empty(values.size + checks.SLOTS, dtype="<u8")
         content = words[: values.size].view(np.int64)
         to_fixed(values, _FRACTION_BITS[self.profile], header.contributors, content)
         key = self.weight_key(header, context)
-        check = checks.fill(key, words)
+        check = checks.fill(self._weights(header, context), _one(key), words)
         # The inner product under secret weights is a digest of the content, at no further cost.
         self.ledger.claim(header.place, header.recipient, digest(key, check))
         self._change(words, header)
-        return words.tobytes()
+        return words
 
     def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
         if len(body) != 8 * (header.length + checks.SLOTS):
@@ -56,8 +58,18 @@ class MaskBackend(SumBackend):
         words = np.frombuffer(body, dtype="<u8").copy()
         added = self.senders(header.recipient) if header.recipient else (_GROUP,)
         self._pads.change(words, header.place, header.recipient, subtract=added)
-        checks.verify(self.weight_key(header, context), words, header.contributors)
+        one = _one(self.weight_key(header, context))
+        checks.verify(self._weights(header, context), one, words, header.contributors)
         return from_fixed(words[: header.length].view(np.int64), _FRACTION_BITS[self.profile])
+
+    def _weights(self, header: Header, context: bytes) -> checks.Weights:
+        """Weights of the values in the sums of a step; those of the last one are kept."""
+        key = self.step_key(header.place, context)
+        if self._last_weights is None or self._last_weights.key != key:
+            self._last_weights = checks.Weights(key)
+        return self._last_weights
+
+    _last_weights: checks.Weights | None = None
 
     def _change(self, words: NDArray[np.uint64], header: Header) -> None:
         """Put this member's pads on a contribution."""
@@ -85,6 +97,11 @@ class MaskBackend(SumBackend):
                 plus.append(_GROUP)
             signs[recipient] = plus, [peer for peer in partners if peer < me]
         return signs
+
+
+def _one(key: bytes) -> int:
+    """Weight of the 1."""
+    return int.from_bytes(key[:8], "little")
 
 
 class MaskAccumulator(Accumulator):

@@ -6,6 +6,7 @@ The check slots find accidents (a lost, doubled or damaged contribution), not a 
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -15,14 +16,17 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.backend import Accumulator, SumBackend
 from fedlap_app.secure.checks import verify_count
 from fedlap_app.secure.header import Header
-from fedlap_app.secure.pads import CHUNK
 
 _SLOTS = 3
 _WEIGHTS_A_WORD = 4
+_LARGEST_WEIGHT = 65_536.0
+_AT_ONCE = 4096
+
+Floats = NDArray[np.float64]
 
 
 class PlainBackend(SumBackend):
-    """Seal nothing; slots are 1, the inner product with random weights, and its magnitude."""
+    """Seal nothing; slots are 1, the inner product with random weights, and the norm."""
 
     name: ClassVar[str] = "plain"
     profiles: ClassVar[tuple[str, ...]] = ("float64",)
@@ -35,30 +39,31 @@ class PlainBackend(SumBackend):
             "the graph from them; use it for comparisons only."
         )
 
-    def _seal(self, values: NDArray[np.float64], header: Header, context: bytes) -> bytes:
-        body = np.empty(values.size + _SLOTS, dtype="<f8")
-        body[: values.size] = values
-        body[values.size] = 1.0
-        product, magnitude = _weigh(self.weight_key(header, context), body[: 1 - _SLOTS])
-        if not np.isfinite(magnitude):
+    def _seal(self, values: Floats, header: Header, context: bytes) -> Floats:
+        product, norm = self._weigh(values, 1, header, context)
+        if not np.isfinite(norm):
             raise ProtocolError(
                 "A value to be summed is not finite or too large; check what was computed."
             )
-        body[1 - _SLOTS :] = product, magnitude
-        return body.tobytes()
+        body = np.empty(values.size + _SLOTS, dtype="<f8")
+        body[:-_SLOTS] = values
+        body[-_SLOTS:] = 1.0, product, norm
+        return body
 
-    def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
+    def _open(self, body: memoryview, header: Header, context: bytes) -> Floats:
         if len(body) != 8 * (header.length + _SLOTS):
             raise ProtocolError(
                 f"A sum of {len(body)} bytes came where {8 * (header.length + _SLOTS)} were "
                 "expected; it was cut or altered."
             )
         numbers = np.frombuffer(body, dtype="<f8")
-        count, product, magnitude = (float(x) for x in numbers[-_SLOTS:])
+        count, product, norms = (float(x) for x in numbers[-_SLOTS:])
         verify_count(int(count) if count.is_integer() else -1, header.contributors)
-        found, _ = _weigh(self.weight_key(header, context), numbers[: 1 - _SLOTS])
-        # Rounding of a sum of n products is at most n eps times the sum of their magnitudes.
+        found, _ = self._weigh(numbers[:-_SLOTS], header.contributors, header, context)
+        # Rounding of a sum of n products is at most n eps times the sum of their magnitudes,
+        # which is at most the product of the norms.
         terms = header.length + header.contributors + 3
+        magnitude = _LARGEST_WEIGHT * (np.sqrt(header.length) * norms + header.contributors)
         tolerance = 4 * terms * np.finfo(np.float64).eps * magnitude
         if not abs(found - product) <= tolerance < np.inf:
             raise ProtocolError(
@@ -67,21 +72,29 @@ class PlainBackend(SumBackend):
             )
         return numbers[: header.length].copy()
 
+    def _weigh(
+        self, values: Floats, count: int, header: Header, context: bytes
+    ) -> tuple[float, float]:
+        """Inner product of the values and of the count with weights, and norm of the values."""
+        key = self.step_key(header.place, context)
+        if key != self._weights[0] or values.size > self._weights[1].size:
+            self._weights = key, _draw_weights(key, values.size)
+        one = 1 + int.from_bytes(self.weight_key(header, context)[:2], "little")
+        product = float(self._weights[1][: values.size] @ values) + one * count
+        return product, float(np.sqrt(values @ values))
 
-def _weigh(key: bytes, values: NDArray[np.float64]) -> tuple[float, float]:
-    """Inner products of the values, and of their magnitudes, with weights of 1 to 65,536."""
+    @cached_property
+    def _weights(self) -> tuple[bytes, Floats]:
+        """Key and weights of the last step."""
+        return b"", np.zeros(0)
+
+
+def _draw_weights(key: bytes, count: int) -> Floats:
+    """Weights of 1 to 65,536, at least as many as asked for."""
     # Nothing is secret here, so a fast generator serves where `mask` takes a cipher.
     stream = np.random.Philox(key=int.from_bytes(key[:16], "little"))
-    product = magnitude = 0.0
-    weights = np.empty(min(values.size, CHUNK))
-    for start in range(0, values.size, CHUNK):
-        part = values[start : start + CHUNK]
-        words = stream.random_raw(-(-part.size // _WEIGHTS_A_WORD))
-        weight = weights[: part.size]
-        np.add(words.astype("<u8", copy=False).view("<u2")[: part.size], 1.0, out=weight)
-        product += float(weight @ part)
-        magnitude += float(weight @ np.abs(part))
-    return product, magnitude
+    words = stream.random_raw(-(-count // _AT_ONCE) * _AT_ONCE // _WEIGHTS_A_WORD)
+    return np.add(words.astype("<u8", copy=False).view("<u2"), 1.0)
 
 
 class PlainAccumulator(Accumulator):

@@ -148,5 +148,9 @@ def test_bad_messages_are_refused_with_a_reason(settings, make_grid):
     grid = make_grid(settings)
     empty = RecordDict({"config": ConfigRecord({})})
     message = Message(content=empty, dst_node_id=101, message_type="train")
+    with pytest.raises(RunError, match="carries no run"):
+        MemberGrid(grid).send_and_receive([message], timeout=5)
+    task = RecordDict({"config": ConfigRecord({"run": 1, "stage": 0, "server-round": 1})})
+    message = Message(content=task, dst_node_id=101, message_type="train")
     with pytest.raises(RunError, match="carries no model"):
         MemberGrid(grid).send_and_receive([message], timeout=5)

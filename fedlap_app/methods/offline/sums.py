@@ -31,8 +31,7 @@ class StepSums:
         """Add all contributions of one member, by recipient; a wrong one is refused."""
         for recipient, data in contributions.items():
             total = self._sums.get(recipient) or self._begin(recipient, data)
-            total.add(data)
-            if sender in total.missing:
+            if total.add(data) != sender:
                 raise ProtocolError(
                     f"{sender!r} sent a contribution in the name of another member; "
                     "it was misrouted or altered, start a new job."
@@ -40,7 +39,7 @@ class StepSums:
 
     def _begin(self, recipient: str, data: Data) -> Accumulator:
         """A new sum; its first contribution must belong to this step."""
-        header = Header.unpack(data)[0].of("")
+        header = Header.unpack(data)[0].sum
         for name, value in {**self._expected, "recipient": recipient}.items():
             if getattr(header, name) != value:
                 raise ProtocolError(

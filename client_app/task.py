@@ -1,0 +1,63 @@
+"""What a message of the training phase asks a client to work on."""
+
+from dataclasses import dataclass
+
+from flwr.app import ConfigRecord, RecordDict
+
+from fedlap_app.errors import ProtocolError
+
+
+@dataclass(frozen=True)
+class Task:
+    """Run, stage of self-training and basis of a message.
+
+    Attributes
+    ----------
+    run : int
+        Number of the run, under which the client keeps what it needs later.
+    stage : int
+        0, or the number of guessed label sets that the client has made so far.
+    basis : str
+        Offline job whose basis the model reads; empty for methods without one.
+    """
+
+    run: int
+    stage: int = 0
+    basis: str = ""
+
+    def to_config(self) -> ConfigRecord:
+        """The task as a record; Flower cannot count an empty value."""
+        record = ConfigRecord({"run": self.run, "stage": self.stage})
+        if self.basis:
+            record["basis"] = self.basis
+        return record
+
+    @classmethod
+    def of(cls, content: RecordDict) -> "Task":
+        """The task of a message."""
+        return cls(
+            run=number_in(content, "run"),
+            stage=number_in(content, "stage"),
+            basis=str(_config(content).get("basis", "")),
+        )
+
+
+def number_in(content: RecordDict, key: str) -> int:
+    """A whole number of a message's configuration."""
+    value = _config(content).get(key)
+    if not isinstance(value, int):
+        raise ProtocolError(f"the message carries no {key}: it was not made by this app's server")
+    return value
+
+
+def decimal_in(content: RecordDict, key: str) -> float:
+    """A number of a message's configuration; 0 when it is absent."""
+    value = _config(content).get(key, 0.0)
+    if not isinstance(value, int | float):
+        raise ProtocolError(f"the {key} of the message is not a number")
+    return float(value)
+
+
+def _config(content: RecordDict) -> ConfigRecord:
+    record = content.get("config")
+    return record if isinstance(record, ConfigRecord) else ConfigRecord()

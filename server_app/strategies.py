@@ -1,0 +1,132 @@
+"""Flower's own strategies over known members; evaluation comes folded into the training replies."""
+
+import math
+from collections.abc import Iterable, Sequence
+from logging import INFO
+from typing import Any, Protocol
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.common.logger import log
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import (
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedMedian,
+    FedProx,
+    FedTrimmedAvg,
+    FedYogi,
+)
+
+from client_app.records import number, read_in_place
+from fedlap_app.settings import Settings
+from server_app.member_grid import Member
+
+_CLASSES: dict[str, type[FedAvg]] = {
+    "fedavg": FedAvg,
+    "fedprox": FedProx,
+    "fedavgm": FedAvgM,
+    "fedadam": FedAdam,
+    "fedadagrad": FedAdagrad,
+    "fedyogi": FedYogi,
+    "fedmedian": FedMedian,
+    "fedtrimmedavg": FedTrimmedAvg,
+}
+
+
+class RoundObserver(Protocol):
+    """Is told what came back in a round."""
+
+    def replied(self, number: int, sent: ArrayRecord, replies: Sequence[RecordDict]) -> None:
+        """Take note of the replies to a round's model; may raise to end the training."""
+
+
+class _Everyone(FedAvg):
+    """Stands between a strategy and FedAvg: the model goes to every member, not to a sample."""
+
+    members: Sequence[Member] = ()
+
+    def summary(self) -> None:
+        """Log whom the strategy trains with."""
+        log(INFO, "\t└──> %d organisations, all of them in every round", len(self.members))
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Send the model to every member."""
+        config["server-round"] = server_round
+        record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
+        nodes = [member.node_id for member in self.members]
+        return self._construct_messages(record, nodes, "train")
+
+
+class _Observed(FedAvg):
+    """Stands before a strategy: tells an observer what came back before it is put together."""
+
+    observer: RoundObserver
+    _sent = ArrayRecord()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Remember which model the replies will score."""
+        self._sent = arrays
+        return super().configure_train(server_round, arrays, config, grid)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Put the replies, which come sorted by organisation, together.
+
+        A model that was not trained for lack of training nodes does not count.
+        """
+        replies = list(replies)
+        self.observer.replied(server_round, self._sent, [reply.content for reply in replies])
+        trained = [reply for reply in replies if number(reply.content, self.weighted_by_key)]
+        for reply in trained:
+            read_in_place(reply.content.array_records[self.arrayrecord_key])
+        return super().aggregate_train(server_round, trained)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask for nothing: the replies of the next round carry the scores."""
+        return []
+
+
+def member_strategy(
+    settings: Settings, members: Sequence[Member], observer: RoundObserver
+) -> FedAvg:
+    """Flower's strategy of the settings, in which all members take part in every round."""
+    base = _CLASSES[settings.strategy]
+    bases = (_Observed, _Everyone) if base is FedAvg else (_Observed, base, _Everyone)
+    strategy: Any = type(base.__name__, bases, {})(
+        train_metrics_aggr_fn=_loss_record, **_options(settings)
+    )
+    strategy.members, strategy.observer = members, observer
+    made: FedAvg = strategy
+    return made
+
+
+def _options(settings: Settings) -> dict[str, float]:
+    """What the strategy takes beyond FedAvg's arguments."""
+    rate = settings.server_learning_rate
+    if settings.strategy == "fedprox":
+        return {"proximal_mu": settings.proximal_mu}
+    if settings.strategy == "fedavgm":
+        return {"server_momentum": settings.server_momentum, "server_learning_rate": rate or 1.0}
+    if settings.strategy in ("fedadam", "fedadagrad", "fedyogi") and rate:
+        return {"eta": rate}
+    return {}
+
+
+def mean_loss(replies: Sequence[RecordDict]) -> float:
+    """Training loss over the training nodes of all clients."""
+    rows = [(number(reply, "num-examples"), number(reply, "train-loss")) for reply in replies]
+    weight = sum(nodes for nodes, _ in rows)
+    return sum(nodes * loss for nodes, loss in rows if nodes) / weight if weight else math.nan
+
+
+def _loss_record(replies: list[RecordDict], weight_key: str) -> MetricRecord:
+    return MetricRecord({"train-loss": mean_loss(replies)})
