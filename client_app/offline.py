@@ -60,13 +60,13 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
         )
         member = Member(party)
         reply = member.answer(request)
-        hashes = b""
+        body, hashes = reply, b""
         if count_parts(len(reply), limit) > 1:
-            hashes = hashes_of(reply, limit)
+            body, hashes = part_of(reply, 0, limit), hashes_of(reply, limit)
             post.write(f"reply-{place}", reply)
         _clean(post, f"reply-{place}")
     seconds = time.perf_counter() - started
-    return _reply(part_of(reply, 0, limit), hashes, seconds, member.seconds_secure)
+    return _reply(body, hashes, seconds, member.seconds_secure)
 
 
 def _reply(body: Data, hashes: bytes, seconds: float, secure: float) -> RecordDict:

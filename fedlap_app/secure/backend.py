@@ -141,8 +141,12 @@ class SumBackend(ABC):
             contributors=len(self.senders(recipient)),
         )
 
-    def seal(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> Sealed:
-        """Seal this member's contribution to the sum of a header; gives its header and its body.
+    def seal(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> bytes:
+        """Seal this member's contribution to the sum of a header, see `seal_parts`."""
+        return b"".join(self.seal_parts(values, header, context=context))
+
+    def seal_parts(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> Sealed:
+        """Header and body of this member's contribution to the sum of a header.
 
         Parameters
         ----------
@@ -165,7 +169,7 @@ class SumBackend(ABC):
             )
         require_equal(header, self._same(header))
         body = self._seal(numbers, header, context)
-        return header.pack_for(self.keys.me), memoryview(body).cast("B")
+        return header.pack_for(self.keys.me), body.data.cast("B")
 
     def open(self, data: bytes, header: Header, *, context: bytes = b"") -> Opened:
         """Open the sum of a header and check it; anything else is refused with its reason."""
@@ -251,7 +255,7 @@ class Accumulator(ABC):
     def _refuse(self, data: bytes | memoryview) -> NoReturn:
         """Say what is wrong with the header of a contribution."""
         header, _ = Header.unpack(data)
-        require_equal(header.sum, self.header)
+        require_equal(header.of(""), self.header)
         raise ProtocolError(
             f"{header.sender!r} does not contribute to this sum; "
             f"expected are {', '.join(self.senders)}."

@@ -112,10 +112,9 @@ class Header:
         """Place in the protocol."""
         return Place(self.phase, self.step, self.attempt)
 
-    @property
-    def sum(self) -> "Header":
-        """The header of the sum that a contribution with this header belongs to."""
-        return replace(self, sender="") if self.sender else self
+    def of(self, sender: str) -> "Header":
+        """The same header for one sender's contribution; for the sum when empty."""
+        return self if sender == self.sender else replace(self, sender=sender)
 
     def pack(self) -> bytes:
         """Canonical bytes."""

@@ -94,7 +94,7 @@ def _draw_weights(key: bytes, count: int) -> Floats:
     # Nothing is secret here, so a fast generator serves where `mask` takes a cipher.
     stream = np.random.Philox(key=int.from_bytes(key[:16], "little"))
     words = stream.random_raw(-(-count // _AT_ONCE) * _AT_ONCE // _WEIGHTS_A_WORD)
-    return np.add(words.astype("<u8", copy=False).view("<u2"), 1.0)
+    return np.asarray(words.astype("<u8", copy=False).view("<u2") + 1.0, dtype=np.float64)
 
 
 class PlainAccumulator(Accumulator):

@@ -15,7 +15,7 @@ from fedlap_app.methods.offline.agreement import Agreement
 from fedlap_app.methods.offline.handshake import pack_senders
 from fedlap_app.methods.offline.messages import Data
 from fedlap_app.methods.offline.spec import OfflineSpec
-from fedlap_app.secure.backend import SumBackend
+from fedlap_app.secure.backend import Sealed, SumBackend
 from fedlap_app.secure.header import Place
 from fedlap_app.secure.transcript import Transcript
 from fedlap_app.spectral import totals as totals_of
@@ -107,7 +107,7 @@ class Iteration:
         """Whether only the small eigenproblem is left."""
         return self.solver is not None and self.solver.done
 
-    def begin(self) -> dict[str, Data]:
+    def begin(self) -> dict[str, Sealed]:
         """Contribution to the totals of the graph."""
         numbers = totals_of.contribution(*self._rows())
         return self._seal(None, numbers, self.sent.step)
@@ -158,27 +158,27 @@ class Iteration:
         self.totals = np.array(sums)
         self.solver = make_solver(self.spec.solver, operator, settings, start, basis)
 
-    def contribute(self, step: int) -> dict[str, Data]:
+    def contribute(self, step: int) -> dict[str, Sealed]:
         """Seal this member's part of the next sums."""
         if self.solver is None:
             raise ProtocolError("The totals of the graph are not known yet; start a new job.")
         mine = self.solver.contribute()
         return self._seal(mine.block, mine.small, step)
 
-    def _seal(self, block: Array | None, small: Array, step: int) -> dict[str, Data]:
+    def _seal(self, block: Array | None, small: Array, step: int) -> dict[str, Sealed]:
         """Contributions by recipient: for all (""), and to each other one if there is a block."""
         place, context = Place(PHASE, step), self.transcript.digest
         vectors = 0 if self.solver is None else self.solver.columns
-        sealed: dict[str, Data] = {}
+        sealed: dict[str, Sealed] = {}
         with self.meter.sealing():
             header = self.backend.small_header(place, length=small.size, vectors=vectors)
-            sealed[""] = self.backend.seal(small, header, context=context)
+            sealed[""] = self.backend.seal_parts(small, header, context=context)
             for name, target in self.agreement.targets.items():
                 if block is None or self.me not in self.backend.senders(name):
                     continue
                 vector = target.frame.place(block[target.positions], target.slots)
                 header = self.backend.block_header(name, place, length=vector.size, vectors=vectors)
-                sealed[name] = self.backend.seal(vector, header, context=context)
+                sealed[name] = self.backend.seal_parts(vector, header, context=context)
         width = -1 if block is None else int(block.shape[1])
         self.sent = Sent(step, width, int(small.size), vectors)
         self.columns += max(width, 0)

@@ -31,6 +31,7 @@ from fedlap_app.methods.offline.messages import (
     SUMS,
     Data,
     Request,
+    named_pieces,
     pack,
     pack_named,
     unpack,
@@ -157,7 +158,7 @@ class Job:
         self.files.write("agreed", *agreement.pack())
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
-        reply = pack(CONTRIBUTION, pack_named(iteration.begin()))
+        reply = pack(CONTRIBUTION, named_pieces(iteration.begin()))
         return self._keep(iteration, last.after(request, SUMS), reply, NO_ARRAYS)
 
     def _compare(self, request: Request, last: Answered) -> Data:
@@ -193,7 +194,7 @@ class Job:
         if iteration.done:
             state, reply = last.after(request, SHARE), lead(iteration, request.step)
             return self._keep(iteration, state, reply, arrays)
-        reply = pack(CONTRIBUTION, pack_named(iteration.contribute(request.step)))
+        reply = pack(CONTRIBUTION, named_pieces(iteration.contribute(request.step)))
         return self._keep(iteration, last.after(request, SUMS), reply, arrays)
 
     def _share(self, request: Request, last: Answered) -> Data:

@@ -2,7 +2,7 @@
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fedlap_app.errors import ProtocolError
@@ -24,6 +24,7 @@ WAITING = b"waiting"
 DONE = b"done"
 
 Data = bytes | memoryview
+Part = Data | list[Data] | tuple[Data, ...]
 _LENGTH = struct.Struct("<Q")
 
 
@@ -86,18 +87,21 @@ class HelloReply:
         return cls(bytes(card), lists[0], lists[1], bytes(simulated) == b"\1")
 
 
-def pieces(*parts: Data) -> Iterator[Data]:
+def pieces(*parts: Part) -> Iterator[Data]:
     """Byte strings whose concatenation holds all parts: length, content, filling up to 8 bytes.
 
-    The filling keeps numbers inside a part aligned.
+    The filling keeps numbers inside a part aligned. A part may itself come in pieces.
     """
     for part in parts:
-        yield _LENGTH.pack(len(part))
-        yield part
-        yield bytes(-len(part) % 8)
+        content = part if isinstance(part, list | tuple) else (part,)
+        size = sum(map(len, content))
+        yield _LENGTH.pack(size)
+        yield from content
+        if size % 8:
+            yield bytes(-size % 8)
 
 
-def pack(*parts: Data) -> bytes:
+def pack(*parts: Part) -> bytes:
     """Join parts so that `unpack` gives them back."""
     return b"".join(pieces(*parts))
 
@@ -143,9 +147,14 @@ def text(part: Data) -> str:
         ) from None
 
 
-def pack_named(named: dict[str, Data]) -> bytes:
+def pack_named(named: Mapping[str, Part]) -> bytes:
     """Join byte strings that have a name each."""
-    return pack(*(part for name, data in named.items() for part in (name.encode(), data)))
+    return b"".join(named_pieces(named))
+
+
+def named_pieces(named: Mapping[str, Part]) -> list[Data]:
+    """What `pack_named` joins."""
+    return list(pieces(*(part for name, data in named.items() for part in (name.encode(), data))))
 
 
 def unpack_named(data: Data) -> dict[str, memoryview]:

@@ -39,7 +39,7 @@ class StepSums:
 
     def _begin(self, recipient: str, data: Data) -> Accumulator:
         """A new sum; its first contribution must belong to this step."""
-        header = Header.unpack(data)[0].sum
+        header = Header.unpack(data)[0].of("")
         for name, value in {**self._expected, "recipient": recipient}.items():
             if getattr(header, name) != value:
                 raise ProtocolError(

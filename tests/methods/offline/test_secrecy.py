@@ -29,7 +29,7 @@ def contributions(reply):
 def recorded(make_phase, monkeypatch):
     """A run with all its messages, and every plaintext that was sealed or opened in it."""
     plain = []
-    seal, opened = SumBackend.seal, SumBackend.open
+    seal, opened = SumBackend.seal_parts, SumBackend.open
 
     def sealing(self, values, header, **options):
         plain.append(np.array(values, dtype=np.float64).ravel())
@@ -40,7 +40,7 @@ def recorded(make_phase, monkeypatch):
         plain.append(numbers.numbers.copy())
         return numbers
 
-    monkeypatch.setattr(SumBackend, "seal", sealing)
+    monkeypatch.setattr(SumBackend, "seal_parts", sealing)
     monkeypatch.setattr(SumBackend, "open", opening)
     phase = make_phase(graph=GRAPH, vectors=40, block=10)
     phase.run()
