@@ -16,7 +16,7 @@ from fedlap_app.experiments.spectrum import run_spectrum
 from fedlap_app.experiments.step_watch import StepWatch
 from fedlap_app.secure.backend import InsecureWarning
 from fedlap_app.secure.choice import make_accumulator, make_backend
-from fedlap_app.secure.edgecheck import EdgeHashes
+from fedlap_app.secure.edgecheck import EdgeList
 from fedlap_app.secure.header import Place
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.settings import Settings
@@ -196,6 +196,7 @@ def _byte() -> float:
 
 
 def _edge() -> float:
-    names = [f"n{index:06d}" for index in range(_EDGES)]
-    weights = [1.0] * _EDGES
-    return _best(lambda: EdgeHashes(bytes(32), names, names, weights).digest()) / _EDGES
+    names = np.array([f"n{index:06d}" for index in range(_EDGES)])
+    ends = np.tile(np.arange(_EDGES), (2, 1))
+    edges = EdgeList(names, names, ends, np.zeros(_EDGES, dtype=bool), np.ones(_EDGES))
+    return _best(lambda: edges.digest(bytes(32))) / _EDGES

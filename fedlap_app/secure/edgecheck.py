@@ -1,22 +1,68 @@
 """Do two organisations list the same edges between them? Compared by keyed hashes.
 
-Both hash each edge under a key that only the two hold. They first exchange a digest of constant
-size, which tells the server nothing; only when the digests differ, and the run stops anyway, do
-they exchange the hashes themselves to count. A partner can test whether an edge that it guesses is
-in the other's list, which is no more than it learns from any protocol that compares.
+Both first exchange a digest of the whole list under a key that only the two hold: it has one size,
+which tells the server nothing. Only when the digests differ, and the run stops anyway, do they
+exchange a hash of each edge to count. A partner can test whether an edge that it guesses is in the
+other's list, which is no more than it learns from any protocol that compares.
 """
 
+import hmac
 import struct
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.kdf import derive
+from fedlap_app.secure.kdf import derive, encode
 
 _HASH_BYTES = 16
-_MODULUS = 1 << 256
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """Edges between two organisations, in a form that both sides arrive at.
+
+    Attributes
+    ----------
+    first, second
+        Ids of the nodes of the organisation whose name comes first and of the other, in order.
+    ends
+        (2, e) positions of the edges' ends in `first` and in `second`.
+    against
+        (e,) whether an edge runs from `second` to `first`; never when direction does not count.
+    weights
+        (e,) weights.
+    """
+
+    first: NDArray[np.str_]
+    second: NDArray[np.str_]
+    ends: Ints
+    against: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+
+    def digest(self, key: bytes) -> bytes:
+        """Digest of the list, whatever its order, under the key of the pair."""
+        codes = 2 * (self.ends[0] * self.second.size + self.ends[1]) + self.against
+        order = np.lexsort((self.weights, codes))
+        content = encode(
+            *_texts(self.first),
+            *_texts(self.second),
+            codes[order].astype("<i8").tobytes(),
+            self.weights[order].astype("<f8").tobytes(),
+        )
+        return hmac.digest(derive(key, "edge list"), content, "sha256")
+
+
+def _texts(ids: NDArray[np.str_]) -> tuple[bytes, bytes]:
+    """Lengths and letters: together they keep the ids apart."""
+    listed = ids.tolist()
+    return np.array([*map(len, listed)], dtype="<u4").tobytes(), "".join(listed).encode()
 
 
 @dataclass(frozen=True)
@@ -68,11 +114,6 @@ class EdgeHashes:
             # The length of the first id keeps the two apart.
             keyed.update(f"{len(first)}:{first}{second}".encode() + pack(weight))
             self._hashes.append(keyed.digest())
-
-    def digest(self) -> bytes:
-        """Digest of the multiset, of one size whatever the number of edges."""
-        total = sum(int.from_bytes(each, "little") for each in self._hashes) % _MODULUS
-        return total.to_bytes(32, "little") + len(self._hashes).to_bytes(8, "little")
 
     def hashes(self) -> bytes:
         """All hashes, sorted, so that their order says nothing about one's own."""

@@ -10,7 +10,7 @@ import numpy as np
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.offline.agreement import Agreement, Senders, Target
-from fedlap_app.methods.offline.borders import NO_BORDER, Border, borders_of, boundary_of
+from fedlap_app.methods.offline.borders import Border, borders_of, boundary_of, no_border
 from fedlap_app.methods.offline.messages import Data, pack, unpack
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.edgecheck import EdgeComparison, EdgeHashes
@@ -23,6 +23,8 @@ PAIR = Place("handshake", 0)
 EDGES = Place("handshake", 1)
 _OVERHEAD = 512
 _SLOT_BYTES = 4
+
+Messages = Mapping[str, list[memoryview]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,22 +89,25 @@ class Handshake:
         size = _OVERHEAD + _SLOT_BYTES * self._layout.frame.slots
         sealed: dict[str, Data] = {}
         for peer in self.peers:
-            border = self._borders.get(peer, NO_BORDER)
+            border = self._border(peer)
             content = pack(own, self._digest(peer), self._layout.share(border.own))
             sealed[peer] = self.keys.outbox(peer).seal(content, PAIR, pad_to=size)
         return sealed
 
+    def _border(self, peer: str) -> Border:
+        return self._borders.get(peer) or no_border(peer)
+
     def _hashes(self, peer: str) -> EdgeHashes:
-        key = self.keys.pair_secret(peer, "edges")
-        return self._borders.get(peer, NO_BORDER).hashes(key, self.subgraph)
+        return self._border(peer).hashes(self.keys.pair_secret(peer, "edges"), self.subgraph)
 
     def _digest(self, peer: str) -> bytes:
         """Digest of the edges shared with a peer; `digests` keeps it."""
         if peer not in self.digests:
-            self.digests[peer] = self._hashes(peer).digest()
+            key = self.keys.pair_secret(peer, "edges")
+            self.digests[peer] = self._border(peer).digest(key, self.subgraph)
         return self.digests[peer]
 
-    def _open(self, sealed: Mapping[str, Data]) -> dict[str, list[memoryview]]:
+    def open(self, sealed: Mapping[str, Data]) -> Messages:
         """Messages of all peers, opened."""
         if set(sealed) != set(self.peers):
             raise ProtocolError(
@@ -114,9 +119,8 @@ class Handshake:
             for peer, data in sealed.items()
         }
 
-    def differing(self, sealed: Mapping[str, Data]) -> list[str]:
+    def differing(self, opened: Messages) -> list[str]:
         """Peers whose list of shared edges is not the own one."""
-        opened = self._open(sealed)
         return [p for p in self.peers if bytes(opened[p][1]) != self._digest(p)]
 
     def edge_hashes(self, peers: list[str]) -> dict[str, Data]:
@@ -130,20 +134,19 @@ class Handshake:
         return {
             peer: (
                 self._hashes(peer).compare(self.keys.inbox(peer).open(bytes(data), EDGES)),
-                self._borders.get(peer, NO_BORDER),
+                self._border(peer),
             )
             for peer, data in sealed.items()
         }
 
-    def agree(self, sealed: Mapping[str, Data], senders: Senders | None) -> Agreement:
+    def agree(self, opened: Messages, senders: Senders | None) -> Agreement:
         """Make the group key and read the layouts; the edges were compared before."""
-        opened = self._open(sealed)
         parts = {peer: bytes(message[0]) for peer, message in opened.items()}
         parts[self.keys.me] = group_contribution(self.job_secret, self.keys.job)
         self._check_senders(senders)
         targets = {}
         for peer in self.peers:
-            positions = self._borders.get(peer, NO_BORDER).foreign
+            positions = self._border(peer).foreign
             frame, slots = read_shared(bytes(opened[peer][2]), positions.size)
             targets[peer] = Target(frame, positions, slots)
         return Agreement(

@@ -129,11 +129,16 @@ class Job:
             members=roster.members_hash,
         )
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
-        state.after(request, PAIRS).write(self.answers, reply, NO_ARRAYS)
+        state = state.after(request, PAIRS)
+        state.write(self.answers, reply, NO_ARRAYS)
+        live.keep(self.files.path, Live(self.answers.stamp, state, handshake))
         return reply
 
-    def _handshake(self) -> Handshake:
+    def _handshake(self, last: Answered) -> Handshake:
         """The handshake as it was begun."""
+        kept = live.take(self.files.path)
+        if kept is not None and kept.last is last and isinstance(kept.work, Handshake):
+            return kept.work
         secret, keys, leader, refreshed, digests = self.files.read("begun", 5)
         return Handshake(
             subgraph=self.party.subgraph,
@@ -147,14 +152,14 @@ class Job:
 
     def _pairs(self, request: Request, last: Answered) -> Data:
         """Compare edges with all peers; agree, or say with whom they differ."""
-        handshake = self._handshake()
-        sealed: dict[str, Data] = dict(unpack_named(request.own))
-        differing = handshake.differing(sealed)
+        handshake = self._handshake(last)
+        opened = handshake.open(unpack_named(request.own))
+        differing = handshake.differing(opened)
         if differing:
             reply = pack(MISMATCH, pack_named(handshake.edge_hashes(differing)))
             last.after(request, COMPARE).write(self.answers, reply, NO_ARRAYS)
             return reply
-        agreement = handshake.agree(sealed, unpack_senders(request.common))
+        agreement = handshake.agree(opened, unpack_senders(request.common))
         self.files.write("agreed", *agreement.pack())
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
@@ -165,7 +170,7 @@ class Job:
         """Count the edges that only one side has; the own ones go to a local log."""
         sealed: dict[str, Data] = dict(unpack_named(request.own))
         counts: list[bytes] = []
-        for peer, (found, border) in self._handshake().compare(sealed).items():
+        for peer, (found, border) in self._handshake(last).compare(sealed).items():
             sources, targets = border.ends(self.party.subgraph)
             path = self.party.note(
                 "edge-mismatch.log",
@@ -233,8 +238,8 @@ class Job:
     def _take(self, last: Answered) -> Iteration:
         """The iteration of the last answer; whatever fails from here on starts from the store."""
         kept = live.take(self.files.path)
-        if kept is not None and kept.last is last:
-            return kept.iteration
+        if kept is not None and kept.last is last and isinstance(kept.work, Iteration):
+            return kept.work
         agreement = Agreement.unpack(self.files.read("agreed", 3))
         transcript = Transcript(bytes.fromhex(last.transcript))
         iteration = self._iteration(agreement, transcript, Sent(*last.sent))

@@ -1,10 +1,11 @@
-"""Iterations that a process keeps in memory between two messages; the store has them all."""
+"""Jobs that a process keeps in memory between two messages; the store has them all."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedlap_app.methods.offline.answered import Answered
+from fedlap_app.methods.offline.handshake import Handshake
 from fedlap_app.methods.offline.iteration import Iteration
 from fedlap_app.methods.offline.newest import Stamp
 
@@ -13,11 +14,11 @@ _MOST = 64
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """An iteration, as long as the stored answer has this stamp."""
+    """A handshake or an iteration, as long as the stored answer has this stamp."""
 
     stamp: Stamp
     last: Answered
-    iteration: Iteration
+    work: Handshake | Iteration
 
 
 _live: "OrderedDict[Path, Live]" = OrderedDict()
@@ -35,7 +36,7 @@ def take(job: Path) -> Live | None:
 
 
 def keep(job: Path, live: Live) -> None:
-    """Keep an iteration whose state was stored."""
+    """Keep what was stored."""
     _live[job] = live
     while len(_live) > _MOST:
         _live.popitem(last=False)

@@ -283,7 +283,7 @@ class TestMembersRefuse:
         from fedlap_app.methods.offline import live
 
         path = phase.members[victim].party.job(coordinator.request.job).path
-        kept = live._live[path].iteration
+        kept = live._live[path].work
         kept.transcript = extend(kept.transcript, b"other")
         with pytest.raises(ProtocolError, match="told other sums"):
             phase.members[victim].answer(coordinator.requests[victim])
