@@ -6,6 +6,7 @@ block sum is for one recipient and made by the other members, a small sum is for
 by everyone.
 """
 
+import hmac
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -17,12 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
 from fedlap_app.secure.header import Header, Place, packed_part, require_equal
-from fedlap_app.secure.kdf import digest
+from fedlap_app.secure.kdf import derive
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.opened import Opened
 from fedlap_app.secure.pads import PadLedger
-
-_HEADERS = 256  # of one member that are kept: more than one step needs
 
 Sealed = tuple[bytes, memoryview]
 
@@ -67,7 +66,7 @@ class SumBackend(ABC):
         self._senders = {
             recipient: tuple(sorted(names)) for recipient, names in (senders or {}).items()
         }
-        self._made: dict[tuple[str, Place, int, int], Header] = {}
+        self._step: tuple[Place, bytes, bytes] | None = None
         self.ledger = ledger or PadLedger()
         if self.weakness:
             warnings.warn(self.weakness, InsecureWarning, stacklevel=2)
@@ -117,15 +116,6 @@ class SumBackend(ABC):
         return self._header("", place, length, vectors)
 
     def _header(self, recipient: str, place: Place, length: int, vectors: int) -> Header:
-        """The header of a place; it is asked for when a sum is announced, sealed and opened."""
-        key = (recipient, place, length, vectors)
-        if key not in self._made:
-            if len(self._made) > _HEADERS:
-                self._made.clear()
-            self._made[key] = self._new_header(recipient, place, length, vectors)
-        return self._made[key]
-
-    def _new_header(self, recipient: str, place: Place, length: int, vectors: int) -> Header:
         return Header(
             backend=self.name,
             profile=self.profile,
@@ -183,12 +173,19 @@ class SumBackend(ABC):
 
     def weight_key(self, header: Header, context: bytes) -> bytes:
         """Key of the weight of the 1: depends on all that contributors must agree on."""
-        return digest(self._weights_secret, header.pack(), context)
+        key = self._step_keys(header.place, context)[32:]
+        return hmac.digest(key, b"".join(header.common), "sha256")
 
-    def step_key(self, place: Place, context: bytes) -> bytes:
+    def values_key(self, place: Place, context: bytes) -> bytes:
         """Key of the weights of the values: the same for all sums of one step."""
-        where = (place.phase, place.step, place.attempt)
-        return digest(self._weights_secret, "values", *where, context)
+        return self._step_keys(place, context)[:32]
+
+    def _step_keys(self, place: Place, context: bytes) -> bytes:
+        """Both keys of a step; those of the last one are kept."""
+        if self._step is None or self._step[:2] != (place, context):
+            keys = derive(self._weights_secret, "step", *place, context, length=64)
+            self._step = place, context, keys
+        return self._step[2]
 
     @cached_property
     def _weights_secret(self) -> bytes:

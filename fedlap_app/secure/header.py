@@ -16,9 +16,8 @@ the numbers after it are aligned.
 """
 
 import struct
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 from fedlap_app.errors import ProtocolError
 
@@ -35,8 +34,7 @@ _HASHES = {"job": 16, "members": 16, "key_id": 8}
 _DIGITS = frozenset("0123456789abcdef")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A place in the protocol; whatever is used once is used once a place."""
 
     phase: str
@@ -48,8 +46,24 @@ class Place:
         return f"{self.phase} step {self.step} attempt {self.attempt}"
 
 
-@dataclass(frozen=True)
-class Header:
+class _Fields(NamedTuple):
+    backend: str
+    profile: str
+    job: str
+    members: str
+    key_id: str
+    phase: str
+    step: int
+    attempt: int
+    recipient: str
+    vectors: int
+    length: int
+    contributors: int
+    sender: str = ""
+    version: int = VERSION
+
+
+class Header(_Fields):
     """What a contribution (with a sender) or a sum (without) says about itself.
 
     Parameters
@@ -72,77 +86,44 @@ class Header:
         Whose contribution this is; empty: it is the sum.
     """
 
-    backend: str
-    profile: str
-    job: str
-    members: str
-    key_id: str
-    phase: str
-    step: int
-    attempt: int
-    recipient: str
-    vectors: int
-    length: int
-    contributors: int
-    sender: str = ""
-    version: int = VERSION
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be packed."""
-        own = self.__dict__
-        for name, bits in _LIMITS.items():
-            if not 0 <= own[name] < 1 << bits:
-                raise ProtocolError(
-                    f"The header field {name} is {own[name]}; it must fit {bits} bits."
-                )
-        for name, size in _HASHES.items():
-            if len(own[name]) != 2 * size or not _DIGITS.issuperset(own[name]):
-                raise ProtocolError(
-                    f"The header field {name} is {own[name]!r}; "
-                    f"it must be {size} bytes in hexadecimal."
-                )
-        for name in _STRINGS:
-            if len(own[name]) > 63 and len(own[name].encode()) > 255:
-                raise ProtocolError(
-                    f"The header field {name} is longer than 255 bytes; shorten it."
-                )
-
-    @cached_property
+    @property
     def place(self) -> Place:
         """Place in the protocol."""
         return Place(self.phase, self.step, self.attempt)
 
     def of(self, sender: str) -> "Header":
         """The same header for one sender's contribution; for the sum when empty."""
-        return self if sender == self.sender else replace(self, sender=sender)
+        return self._replace(sender=sender)
 
     def pack(self) -> bytes:
-        """Canonical bytes."""
-        return self._packed
-
-    @cached_property
-    def _packed(self) -> bytes:
+        """Canonical bytes; what cannot be packed is refused."""
         return self.pack_for(self.sender)
 
     def pack_for(self, sender: str) -> bytes:
         """Bytes of the header of one sender's contribution to this sum."""
-        facts, before, after = self._fields
-        name = sender.encode()
-        length = _START.size + len(facts) + len(before) + 1 + len(name) + len(after)
+        numbers, hashes, before, after = self.common
+        name = _string("sender", sender)
+        length = _START.size + len(numbers) + len(hashes) + len(before) + len(name) + len(after)
         size = -(-length // 8) * 8
         start = _START.pack(_MAGIC, self.version, size)
-        parts = (start, facts, before, bytes((len(name),)), name, after, bytes(size - length))
-        return b"".join(parts)
+        return b"".join((start, numbers, hashes, before, name, after, bytes(size - length)))
 
     @cached_property
-    def _fields(self) -> tuple[bytes, bytes, bytes]:
-        """Numbers and hashes; the strings before the sender; those behind it."""
-        own = self.__dict__
-        numbers = _NUMBERS.pack(*(own[name] for name in _LIMITS))
-        hashes = bytes.fromhex(self.job + self.members + self.key_id)
-        texts = [own[name].encode() for name in _STRINGS if name != "sender"]
-        strings = [bytes((len(text),)) + text for text in texts]
-        return numbers + hashes, b"".join(strings[:-1]), strings[-1]
+    def common(self) -> tuple[bytes, bytes, bytes, bytes]:
+        """What all contributions to a sum share: numbers, hashes, strings around the sender's."""
+        return (
+            self._numbers(),
+            _hashes(self.job, self.members, self.key_id),
+            _before(self.backend, self.profile, self.phase),
+            _string("recipient", self.recipient),
+        )
+
+    def _numbers(self) -> bytes:
+        numbers = (self.contributors, self.step, self.attempt, self.vectors, self.length)
+        for (name, bits), value in zip(_LIMITS.items(), numbers, strict=True):
+            if not 0 <= value < 1 << bits:
+                raise ProtocolError(f"The header field {name} is {value}; it must fit {bits} bits.")
+        return _NUMBERS.pack(*numbers)
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> tuple["Header", int]:
@@ -170,6 +151,32 @@ class Header:
                 "it was altered or is no contribution."
             ) from error
         return header
+
+
+@lru_cache(maxsize=64)
+def _hashes(job: str, members: str, key_id: str) -> bytes:
+    """Hashes one after the other."""
+    for (name, size), text in zip(_HASHES.items(), (job, members, key_id), strict=True):
+        if len(text) != 2 * size or not _DIGITS.issuperset(text):
+            raise ProtocolError(
+                f"The header field {name} is {text!r}; it must be {size} bytes in hexadecimal."
+            )
+    return bytes.fromhex(job + members + key_id)
+
+
+@lru_cache(maxsize=64)
+def _before(backend: str, profile: str, phase: str) -> bytes:
+    """The strings before the sender's name."""
+    return b"".join(map(_string, _STRINGS, (backend, profile, phase)))
+
+
+@lru_cache(maxsize=4096)
+def _string(name: str, text: str) -> bytes:
+    """A string behind its length."""
+    content = text.encode()
+    if len(content) > 255:
+        raise ProtocolError(f"The header field {name} is longer than 255 bytes; shorten it.")
+    return bytes((len(content),)) + content
 
 
 def packed_part(data: bytes | memoryview) -> bytes:
@@ -202,10 +209,9 @@ def require_equal(found: Header, expected: Header) -> None:
     """Refuse a header that differs from the expected one, naming the first difference."""
     if found == expected:
         return
-    for field in fields(Header):
-        got, want = getattr(found, field.name), getattr(expected, field.name)
+    for name, got, want in zip(Header._fields, found, expected, strict=True):
         if got != want:
             raise ProtocolError(
-                f"A message for {expected.place} says {field.name} = {got!r} where {want!r} was "
+                f"A message for {expected.place} says {name} = {got!r} where {want!r} was "
                 "expected; it is stale, misrouted or altered."
             )

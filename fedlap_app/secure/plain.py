@@ -76,7 +76,7 @@ class PlainBackend(SumBackend):
         self, values: Floats, count: int, header: Header, context: bytes
     ) -> tuple[float, float]:
         """Inner product of the values and of the count with weights, and norm of the values."""
-        key = self.step_key(header.place, context)
+        key = self.values_key(header.place, context)
         if key != self._weights[0] or values.size > self._weights[1].size:
             self._weights = key, _draw_weights(key, values.size)
         one = 1 + int.from_bytes(self.weight_key(header, context)[:2], "little")

@@ -161,7 +161,7 @@ class TestServerRefuses:
 
         def change(data):
             header, size = Header.unpack(data)
-            return replace(header, **{field: value}).pack() + data[size:]
+            return header._replace(**{field: value}).pack() + data[size:]
 
         bad = self.changed(replies["org-01"], recipient, change)
         with pytest.raises(ProtocolError, match=f"says {field} = "):
