@@ -12,7 +12,7 @@ from fedlap_app.learning.optimizer import Optimizer
 from fedlap_app.learning.parameters import parameters_of
 from fedlap_app.learning.specs import ModelSpec, TrainSpec
 from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import cross_entropy, train_epochs
+from fedlap_app.learning.training import cross_entropy, proximal, train_epochs
 
 KINDS = ["sage", "gcn", "decoupled"]
 
@@ -119,3 +119,18 @@ def test_the_objective_can_be_another(make_subgraph):
     spec = TrainSpec(1, "sgd", 0.5, 0.0)
     train_epochs(model, tensors, spec, seed=0, objective=norm)
     assert all((value == 0).all() for value in model.parameters())
+
+
+def test_the_proximal_term_pulls_to_where_the_model_was(make_subgraph):
+    model, tensors = _built(make_subgraph(), dropout=0.0)
+    pulled = proximal(cross_entropy, 0.7, model)
+    anchors = [value.detach().clone() for value in model.parameters()]
+    assert pulled(model, tensors).item() == cross_entropy(model, tensors).item()
+    with torch.no_grad():
+        for value in model.parameters():
+            value += 0.25
+    parameters = list(model.parameters())
+    plain = torch.autograd.grad(cross_entropy(model, tensors), parameters)
+    with_pull = torch.autograd.grad(pulled(model, tensors), parameters)
+    for value, anchor, one, other in zip(parameters, anchors, plain, with_pull, strict=True):
+        torch.testing.assert_close(other - one, 0.7 * (value.detach() - anchor))

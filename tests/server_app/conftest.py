@@ -1,5 +1,6 @@
 """Small runs for the tests of the server and its grids."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,8 @@ class WatchedGrid(InProcessGrid):
 
     def _deliver(self, message, context):
         reply = super()._deliver(message, context)
-        self.seen.append((message, reply))
+        # A strategy may take the arrays out of a reply while it reads it.
+        self.seen.append((message, copy.deepcopy(reply)))
         return reply
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.methods.offline.job_files import JobFiles, pack_arrays, unpack_arrays
+from fedlap_app.methods.offline.messages import pack, unpack
 
 
 @pytest.fixture(params=[True, False])
@@ -35,13 +36,14 @@ def test_arrays_of_every_kind_come_back_in_c_order():
         "block": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "none": np.zeros((4, 0)),
     }
-    found = unpack_arrays(*pack_arrays(arrays))
+    found = unpack_arrays(pack_arrays(arrays))
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
         assert found[name].flags.c_contiguous
         assert found[name].flags.writeable
     with pytest.raises(ProtocolError, match="damaged"):
-        unpack_arrays(pack_arrays(arrays)[0], b"")
+        unpack_arrays(pack(unpack(pack_arrays(arrays))[0]))
+    assert unpack_arrays(b"") == {}
 
 
 def test_an_absent_or_empty_file_is_an_error(files):

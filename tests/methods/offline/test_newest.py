@@ -61,10 +61,12 @@ def test_who_dies_inside_a_write_finds_the_record_before(open_again, monkeypatch
     assert parts(open_again()) == [b"next"]
 
 
-def test_the_record_before_can_be_deleted(open_again, tmp_path):
-    for content in (b"secret", b"public"):
-        open_again().write(content)
-    open_again().drop_previous()
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_earlier_records_can_be_deleted(open_again, tmp_path, count):
+    for _ in range(count):
+        open_again().write(b"long secret" * 10)
+    open_again().write(b"public")
+    open_again().trim()
     files = list((tmp_path / "a" / "job").iterdir())
     assert len(files) == 1
     assert b"secret" not in files[0].read_bytes()
