@@ -1,0 +1,1 @@
+"""What an attacker can learn of the edges from the offline phase."""

@@ -1,0 +1,190 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.graphs.federation import DataSpec, load_federation
+from fedlap_app.privacy.density import Density, density_of
+from fedlap_app.privacy.leakage import (
+    RECALLS,
+    alpha_of,
+    false_alarm_of,
+    kl_of,
+    largest_p_plus_r,
+    largest_sum,
+    largest_vectors,
+    precision_at,
+    recall_of,
+    threshold_of,
+)
+
+CORA = Density(2708, 5278, 10556)
+
+
+def federation(name, *, directed=False):
+    return load_federation(DataSpec(dataset=name, clients=2, partition="random", directed=directed))
+
+
+def test_the_statistic_of_a_random_graph_is_distributed_as_the_theorem_says():
+    nodes, vectors, density, trials = 4000, 40, 0.005, 3000
+    rng = np.random.default_rng(1)
+    Q, _ = np.linalg.qr(rng.standard_normal((nodes, vectors)))
+    leverages = np.einsum("ij,ij->i", Q, Q)
+    variance = density * (1 - density)
+    assert leverages.mean() / variance == pytest.approx(alpha_of(vectors, nodes, density))
+    v = int(np.argmin(abs(leverages - vectors / nodes)))
+    weights = Q @ Q[v] / variance
+    alpha = weights[v]
+    assert alpha == pytest.approx(alpha_of(vectors, nodes, density), rel=0.02)
+    found = {}
+    for edge in (1.0, 0.0):
+        rows = (rng.random((trials, nodes)) < density).astype(np.float64)
+        rows[:, v] = edge
+        # (U_u - mean of both hypotheses) Sigma^-1 Q_v'
+        found[edge] = rows @ weights - density * weights.sum() - (0.5 - density) * alpha
+    assert found[1.0].mean() == pytest.approx(alpha / 2, abs=0.1)
+    assert found[0.0].mean() == pytest.approx(-alpha / 2, abs=0.1)
+    assert found[1.0].var() == pytest.approx(alpha, rel=0.1)
+    for threshold in (-1.0, 0.0, 1.0, 2.0):
+        assert (found[1.0] > threshold).mean() == pytest.approx(
+            recall_of(threshold, alpha), abs=0.035
+        )
+        assert (found[0.0] > threshold).mean() == pytest.approx(
+            false_alarm_of(threshold, alpha), abs=0.035
+        )
+
+
+@pytest.mark.parametrize("recall", [0.1, 0.5, 0.9])
+def test_precision_and_recall_are_those_of_drawn_ratios(recall):
+    alpha, density, count = 4.0, 0.02, 2_000_000
+    rng = np.random.default_rng(2)
+    edges = rng.random(count) < density
+    ratios = np.where(edges, alpha / 2, -alpha / 2) + math.sqrt(alpha) * rng.standard_normal(count)
+    called = ratios > threshold_of(recall, alpha)
+    assert called[edges].mean() == pytest.approx(recall, abs=0.01)
+    assert edges[called].mean() == pytest.approx(precision_at(recall, alpha, density), abs=0.015)
+
+
+def test_the_divergence_is_that_of_the_two_normal_distributions():
+    alpha = alpha_of(100, CORA.nodes, CORA.true_p)
+    grid = np.linspace(-60, 80, 200_001)
+    edge, none = (norm(loc=side * alpha / 2, scale=math.sqrt(alpha)) for side in (1, -1))
+    integrand = edge.pdf(grid) * (edge.logpdf(grid) - none.logpdf(grid))
+    assert kl_of(alpha) == pytest.approx(np.trapezoid(integrand, grid), rel=1e-6)
+    # Corollary cor:KL: r / (2 n p (1 - p)).
+    p = CORA.true_p
+    assert kl_of(alpha) == pytest.approx(100 / (2 * CORA.nodes * p * (1 - p)))
+
+
+def test_the_inverse_of_the_recall():
+    recalls = np.array([0.05, 0.3, 0.95])
+    assert recall_of(threshold_of(recalls, 3.0), 3.0) == pytest.approx(recalls)
+
+
+def test_the_largest_sum_is_that_of_a_search_over_thresholds():
+    alpha, p = 6.0, 0.004
+    thresholds = np.linspace(-10, 20, 400_001)
+    recalls, alarms = recall_of(thresholds, alpha), false_alarm_of(thresholds, alpha)
+    sums = recalls + p * recalls / (p * recalls + (1 - p) * alarms)
+    inside = (recalls >= RECALLS[0]) & (recalls <= RECALLS[1])
+    assert largest_sum(alpha, p) == pytest.approx(sums[inside].max(), abs=1e-6)
+
+
+def test_more_vectors_never_hide_more():
+    sums = [largest_p_plus_r(m, CORA.nodes, CORA.true_p) for m in range(0, 400, 7)]
+    assert sums == sorted(sums)
+    assert sums[0] == pytest.approx(RECALLS[1] + CORA.true_p)
+    assert sums[-1] > 1.9
+
+
+def test_the_largest_number_of_vectors_is_the_last_that_fits():
+    most = largest_vectors(CORA.nodes, CORA.true_p)
+    assert largest_p_plus_r(most, CORA.nodes, CORA.true_p) <= 1
+    assert largest_p_plus_r(most + 1, CORA.nodes, CORA.true_p) > 1
+
+
+def test_a_dense_graph_has_no_vector_to_give():
+    # At a recall of .95 the precision is at least p.
+    assert largest_vectors(50, 0.06) == 0
+
+
+def test_a_hundred_thousand_vectors_neither_overflow_nor_warn():
+    assert largest_p_plus_r(100_000, CORA.nodes, CORA.true_p) == pytest.approx(1.95)
+
+
+@pytest.mark.parametrize("density", [0.0, 1.0, -0.1, math.nan])
+def test_a_density_outside_0_to_1_is_refused(density):
+    with pytest.raises(ConfigError, match="not between 0 and 1"):
+        largest_p_plus_r(10, 100, density)
+
+
+def searched(nodes, p):
+    """The bound by another way: thresholds one by one, M one by one, scipy's distributions."""
+    for vectors in range(1, nodes):
+        alpha = vectors / (nodes * p * (1 - p))
+        edge, none = (norm(loc=side * alpha / 2, scale=math.sqrt(alpha)) for side in (1, -1))
+        thresholds = np.linspace(edge.isf(RECALLS[1]), edge.isf(RECALLS[0]), 2001)
+        recalls, alarms = edge.sf(thresholds), none.sf(thresholds)
+        if (recalls + p * recalls / (p * recalls + (1 - p) * alarms)).max() > 1:
+            return vectors - 1
+    return nodes
+
+
+@pytest.mark.parametrize(
+    ("name", "noted"), [("cora", 31), ("citeseer", 23), ("pubmed", 45), ("photo", 215)]
+)
+def test_the_bound_at_the_true_density(fedlap_data, name, noted):
+    density = density_of(federation(name))
+    found = largest_vectors(density.nodes, density.true_p)
+    assert found == searched(density.nodes, density.true_p)
+    # The notes of the project say 31, 23, "about 45" and "about 215".
+    assert found == pytest.approx(noted, rel=0.03)
+
+
+def test_the_bound_of_chameleon_counts_its_symmetrised_edges(fedlap_data):
+    density = density_of(federation("chameleon"))
+    assert (density.nodes, density.edges) == (2277, 31371)
+    found = largest_vectors(density.nodes, density.true_p)
+    assert found == searched(density.nodes, density.true_p) == 150
+
+
+@pytest.mark.parametrize(
+    ("name", "directed", "paper"),
+    [("chameleon", True, 175), ("photo", False, 350), ("pubmed", False, 80)],
+)
+def test_the_bound_that_the_paper_reads_off_its_plots(fedlap_data, name, directed, paper):
+    density = density_of(federation(name, directed=directed))
+    found = largest_vectors(density.nodes, density.paper_p)
+    assert found == pytest.approx(paper, rel=0.1)
+
+
+def test_the_density_counts_pairs_once_whatever_their_direction(fedlap_data):
+    undirected = density_of(federation("chameleon"))
+    directed = density_of(federation("chameleon", directed=True))
+    assert directed.edges == undirected.edges == 31371
+    assert (directed.entries, undirected.entries) == (36051, 62742)
+
+
+def test_the_true_density_is_the_share_of_connected_pairs():
+    parts = federation("digits")
+    density = density_of(parts)
+    adjacency = np.zeros((density.nodes, density.nodes), dtype=bool)
+    place = {name: i for i, name in enumerate(np.concatenate([part.ids for part in parts]))}
+    for part in parts:
+        names = np.concatenate([part.ids, part.external_ids])
+        for source, target in part.edge_index.T:
+            adjacency[place[names[source]], place[names[target]]] = True
+    pairs = np.triu(adjacency | adjacency.T, 1).sum()
+    total = math.comb(density.nodes, 2)
+    assert density.true_p == pytest.approx(pairs / total)
+
+
+def test_a_graph_without_edges_is_refused():
+    part = federation("digits")[0]
+    nothing = {"edge_index": np.empty((2, 0), int), "edge_weight": np.empty(0)}
+    outside = {"external_ids": np.empty(0, "<U1"), "external_owners": np.empty(0, "<U1")}
+    with pytest.raises(DataError, match="no edges"):
+        density_of([replace(part, **nothing, **outside)])
