@@ -80,7 +80,8 @@ def offline(
     for a few steps and extrapolated.
     """
     from fedlap_app.experiments.offline_bench import BACKENDS, bench_offline
-    from fedlap_app.experiments.offline_table import draw, table_of, write_csv
+    from fedlap_app.experiments.offline_table import draw, table_of
+    from fedlap_app.experiments.report_files import write_csv
 
     set_verbosity(False)
     usual = {"dataset": "cora", "clients": 10, "partition": "random"}

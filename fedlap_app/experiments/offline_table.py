@@ -1,10 +1,9 @@
-"""Measurements of the offline phase as a table for a person, a CSV file and a chart."""
+"""Measurements of the offline phase as a table for a person and as a chart."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
-from fedlap_app.errors import ConfigError
+from fedlap_app.experiments.report_files import check_chart, lines_of, save_chart
 
 _COLUMNS = (
     ("solver", "solver", "{:<14}"),
@@ -20,22 +19,19 @@ _COLUMNS = (
     ("orthogonality", "orthog.", "{:>9}"),
     ("capture", "capture", "{:>9}"),
 )
-_SUFFIXES = (".png", ".svg", ".pdf")
 _COLOURS = {"bare": "#8c8c8c", "textbook": "#c4c4c4", "plain": "#4878a8", "mask": "#d1803d"}
 
 
 def table_of(report: dict[str, Any]) -> str:
     """Rows and ratios as text."""
+    titles, *rows = lines_of(_COLUMNS, report["rows"], _cell)
+    marks = [" *" if row["extrapolated"] else "" for row in report["rows"]]
     lines = [
         f"{report['operator']} of {report['dataset']}, {report['clients']} clients, "
         f"{report['vectors']} vectors in blocks of {report['block']}, {report['rank']} kept, "
         f"median of {report['turns']} turns",
-        " ".join(form.format(title) for _, title, form in _COLUMNS),
-    ]
-    lines += [
-        " ".join(form.format(_cell(key, row[key])) for key, _, form in _COLUMNS)
-        + (" *" if row["extrapolated"] else "")
-        for row in report["rows"]
+        titles,
+        *(row + mark for row, mark in zip(rows, marks, strict=True)),
     ]
     if any(row["extrapolated"] for row in report["rows"]):
         lines.append("* seconds extrapolated from a few steps, trips and bytes predicted")
@@ -62,25 +58,9 @@ def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - text, a number or noth
     return f"{value:.4f}" if key == "capture" else f"{value:.3f}"
 
 
-def write_csv(report: dict[str, Any], path: Path) -> None:
-    """All rows, with what they have in common in front."""
-    shared = {k: v for k, v in report.items() if not isinstance(v, list)}
-    rows = [{**shared, **row} for row in report["rows"]]
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
 def draw(report: dict[str, Any], path: Path) -> None:
     """Seconds and bytes of every solver and back end; the suffix of the file says its form."""
-    if path.suffix.lower() not in _SUFFIXES:
-        raise ConfigError(
-            f"{path.name} cannot be drawn: let it end in one of {', '.join(_SUFFIXES)}"
-        )
+    check_chart(path)
     from matplotlib.figure import Figure
 
     rows = report["rows"]
@@ -104,11 +84,4 @@ def draw(report: dict[str, Any], path: Path) -> None:
         f"{report['operator']} of {report['dataset']}, {report['clients']} clients, "
         f"{report['vectors']} vectors{star}"
     )
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"{path} cannot be written ({error.strerror}): name another file")
+    save_chart(figure, path)

@@ -3,7 +3,8 @@ import csv
 import pytest
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.experiments.offline_table import draw, table_of, write_csv
+from fedlap_app.experiments.offline_table import draw, table_of
+from fedlap_app.experiments.report_files import write_csv
 
 ROW = {
     "solver": "block-lanczos",
