@@ -32,3 +32,43 @@ def test_offline_shows_a_table_of_one_back_end():
 def test_grid_compares_with_a_bare_loop():
     report = json.loads(bench("grid", *SMALL, "--rounds", "3", "--repeats", "1", "--json"))
     assert report["overhead_ms"] == report["grid_ms"] - report["bare_ms"]
+
+
+TINY = [*SMALL, "--rounds", "2", "--local-epochs", "1", "--hidden", "8", "--structure-width", "8"]
+
+
+def test_frontier_writes_all_forms(tmp_path):
+    files = ["--csv", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "a.svg")]
+    lists = ["--grid-vectors", "4,12", "--grid-operator", "sym,regularised", "--grid-block", "4"]
+    words = [*TINY, *lists, "--bound", "4", "--seeds", "2", "--seed-start", "7"]
+    report = json.loads(bench("frontier", *words, "--json", *files))
+    found = [(row["operator"], row["exchanged"], row["inside"]) for row in report["rows"]]
+    assert found == [
+        ("sym", 4, True), ("sym", 12, False), ("regularised", 4, True), ("regularised", 12, False),
+    ]  # fmt: skip
+    best = max(report["rows"], key=lambda row: row["validation_mean"])
+    assert report["best"]["validation_mean"] == best["validation_mean"]
+    assert report["best_under_bound"]["exchanged"] == 4
+    assert (report["seeds"], report["seed_start"]) == (2, 7)
+    assert (tmp_path / "a.csv").read_text().count("\n") == 5
+    assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+def test_frontier_shows_a_table_and_takes_settings_for_axes_without_a_list():
+    text = bench("frontier", *TINY, "--vectors", "6", "--rank", "5", "--block", "2")
+    assert "highest validation accuracy" in text
+    row = next(line for line in text.splitlines() if line.startswith("sym"))
+    assert row.split()[1:5] == ["smallest", "6", "5", "2"]
+
+
+def test_frontier_tells_bad_input_in_one_sentence_before_any_work(tmp_path):
+    for words in (
+        ["--grid-vectors", "3,x"],
+        ["--plot", str(tmp_path / "a.doc")],
+        ["--csv", str(tmp_path / "none" / "a.csv")],
+        ["--method", "local"],
+    ):
+        result = CliRunner().invoke(main, ["bench", "frontier", *TINY, *words])
+        assert result.exit_code == 2
+        assert result.output.startswith("Error: ")
+        assert result.output.count("\n") == 1
