@@ -1,4 +1,5 @@
 import statistics
+from typing import Any
 
 import pytest
 
@@ -9,22 +10,23 @@ from fedlap_app.experiments.spectrum import run_spectrum
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.privacy.density import density_of
 from fedlap_app.privacy.leakage import largest_p_plus_r, largest_vectors
-from fedlap_app.settings import parse_settings
+from fedlap_app.settings import Settings, parse_settings
 from server_app import in_process
+from server_app.observer import Observer
 
-SMALL = {
+SMALL: dict[str, object] = {
     "dataset": "digits", "clients": 2, "partition": "random", "rounds": 2, "local-epochs": 1,
     "hidden": "8", "structure-width": 8, "train-ratio": 0.05, "test-ratio": 0.1,
 }  # fmt: skip
 SETTINGS = parse_settings(SMALL)
-ROW = {"exchanged": 30, "round_trips": 5, "bytes_up_per_client": 9.0, "rank": 30}
+ROW: dict[str, Any] = {"exchanged": 30, "round_trips": 5, "bytes_up_per_client": 9.0, "rank": 30}
 
 
-def row(validation, **changes):
+def row(validation: float | None, **changes: float) -> dict[str, Any]:
     return {**ROW, "validation_mean": validation, **changes}
 
 
-def test_the_highest_validation_accuracy_is_chosen():
+def test_the_highest_validation_accuracy_is_chosen() -> None:
     rows = [row(70.0, exchanged=1), row(None), row(72.0, exchanged=300)]
     assert choose(rows) is rows[2]
 
@@ -38,25 +40,31 @@ def test_the_highest_validation_accuracy_is_chosen():
         ({}, {"rank": 29}),
     ],
 )
-def test_of_equal_accuracies_the_cheapest_is_chosen(dear, cheap):
+def test_of_equal_accuracies_the_cheapest_is_chosen(
+    dear: dict[str, Any], cheap: dict[str, Any]
+) -> None:
     rows = [row(70.0, **dear), row(70.0, **cheap), row(70.0, **dear)]
     assert choose(rows) is rows[1]
 
 
-def test_without_validation_nodes_there_is_no_choice():
+def test_without_validation_nodes_there_is_no_choice() -> None:
     assert choose([row(None)]) is None
     assert choose([]) is None
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDLAP_HOME", str(tmp_path_factory.mktemp("home")))
-        lists = {"vectors": ["bound", 6, 50], "rank": [0, 10], "block": [5]}
+        lists: dict[str, list[str | int]] = {
+            "vectors": ["bound", 6, 50],
+            "rank": [0, 10],
+            "block": [5],
+        }
         return bench_frontier(SETTINGS, lists, [3, 4])
 
 
-def test_every_setting_has_a_row_with_its_accuracy(report):
+def test_every_setting_has_a_row_with_its_accuracy(report: dict[str, Any]) -> None:
     bound = report["bound"]
     found = [(row["exchanged"], row["rank"], row["block"]) for row in report["rows"]]
     assert found == [(bound, bound, 5), (bound, 10, 5), (6, 6, 5), (50, 50, 5), (50, 10, 5)]
@@ -68,7 +76,9 @@ def test_every_setting_has_a_row_with_its_accuracy(report):
     assert report["seeds"] == 2
 
 
-def test_both_choices_have_the_highest_validation_accuracy_of_their_kind(report):
+def test_both_choices_have_the_highest_validation_accuracy_of_their_kind(
+    report: dict[str, Any],
+) -> None:
     inside = [row for row in report["rows"] if row["exchanged"] <= report["bound"]]
     for which, rows in (("best", report["rows"]), ("best_under_bound", inside)):
         chosen = report[which]
@@ -77,7 +87,9 @@ def test_both_choices_have_the_highest_validation_accuracy_of_their_kind(report)
     assert report["best_under_bound"]["inside"]
 
 
-def test_the_leakage_is_that_of_the_vectors_exchanged_in_the_whole_graph(report):
+def test_the_leakage_is_that_of_the_vectors_exchanged_in_the_whole_graph(
+    report: dict[str, Any],
+) -> None:
     density = density_of(load_federation(SETTINGS.data_spec))
     p = density.true_p
     assert report["bound"] == largest_vectors(density.nodes, p)
@@ -87,7 +99,7 @@ def test_the_leakage_is_that_of_the_vectors_exchanged_in_the_whole_graph(report)
         assert row["inside"] == (row["p_plus_r"] <= 1)
 
 
-def test_the_price_is_that_of_the_offline_phase_alone(report):
+def test_the_price_is_that_of_the_offline_phase_alone(report: dict[str, Any]) -> None:
     given = {**SMALL, "vectors": 50, "rank": 10, "block": 5}
     alone = [
         run_spectrum(parse_settings({**given, "seed": seed}), check=False, dump=None)
@@ -100,15 +112,15 @@ def test_the_price_is_that_of_the_offline_phase_alone(report):
     assert row["bytes_up_per_client"] == pytest.approx(mean)
 
 
-def test_a_basis_that_is_reused_has_the_price_of_computing_it():
-    lists = {"vectors": [6], "block": [3]}
+def test_a_basis_that_is_reused_has_the_price_of_computing_it() -> None:
+    lists: dict[str, list[str | int]] = {"vectors": [6], "block": [3]}
     first, again = (bench_frontier(SETTINGS, lists, [0])["rows"][0] for _ in range(2))
     for key in ("round_trips", "handshake_round_trips", "bytes_up_per_client", "test_mean"):
         assert again[key] == first[key]
 
 
-def test_a_setting_that_fails_does_not_lose_the_others(monkeypatch):
-    def run(settings, observer):
+def test_a_setting_that_fails_does_not_lose_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(settings: Settings, observer: Observer) -> dict[str, Any]:
         if settings.block == 2:
             raise RunError("organisation b failed: look at its log")
         if settings.block == 3:
@@ -117,7 +129,7 @@ def test_a_setting_that_fails_does_not_lose_the_others(monkeypatch):
 
     run_as_ever = in_process.run_in_process
     monkeypatch.setattr(in_process, "run_in_process", run)
-    said = []
+    said: list[str] = []
     report = bench_frontier(
         SETTINGS, {"vectors": [4], "block": [2, 1, 3]}, [0], bound=10, say=said.append
     )
@@ -131,11 +143,11 @@ def test_a_setting_that_fails_does_not_lose_the_others(monkeypatch):
         bench_frontier(SETTINGS, {"vectors": [4], "block": [2, 3]}, [0])
 
 
-def test_a_given_bound_decides_what_is_inside(monkeypatch):
+def test_a_given_bound_decides_what_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     summary = {"accuracy": {"val": 0.5, "test": float("nan")}}
     monkeypatch.setattr(in_process, "run_in_process", lambda settings, observer: summary)
     monkeypatch.setattr(frontier, "_price_of", lambda *_: frontier._Price(3, 3, 100.0))
-    lists = {"vectors": [5, "bound", 9]}
+    lists: dict[str, list[str | int]] = {"vectors": [5, "bound", 9]}
     report = bench_frontier(SETTINGS, lists, [0], bound=7)
     assert [(row["exchanged"], row["inside"]) for row in report["rows"]] == [
         (5, True), (7, True), (9, False),
@@ -145,19 +157,19 @@ def test_a_given_bound_decides_what_is_inside(monkeypatch):
     assert report["rows"][0]["test_mean"] is None
 
 
-def test_a_generated_graph_counts_at_its_worst(monkeypatch):
+def test_a_generated_graph_counts_at_its_worst(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse_settings({"dataset": "banks", "accounts": 300, "clients": 2})
     summary = {"accuracy": {"val": 0.5, "test": 0.5}}
     monkeypatch.setattr(in_process, "run_in_process", lambda settings, observer: summary)
     monkeypatch.setattr(frontier, "_price_of", lambda *_: frontier._Price(3, 3, 100.0))
-    lists = {"vectors": [12]}
+    lists: dict[str, list[str | int]] = {"vectors": [12]}
     alone = [bench_frontier(settings, lists, [seed]) for seed in (0, 1)]
     both = bench_frontier(settings, lists, [0, 1])
     assert both["bound"] == min(each["bound"] for each in alone)
     assert both["rows"][0]["kl"] == max(each["rows"][0]["kl"] for each in alone)
 
 
-def test_other_methods_and_empty_grids_are_refused():
+def test_other_methods_and_empty_grids_are_refused() -> None:
     with pytest.raises(ConfigError, match="does not use the spectral basis"):
         bench_frontier(parse_settings({**SMALL, "method": "fedavg"}), {}, [0])
     with pytest.raises(ConfigError, match="no setting of the grid can be run"):

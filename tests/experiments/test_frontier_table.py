@@ -1,10 +1,13 @@
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.experiments.frontier_table import draw, table_of
 from fedlap_app.experiments.report_files import check_folder, write_csv
 
-ROW = {
+ROW: dict[str, Any] = {
     "operator": "regularised",
     "keep": "smallest",
     "vectors": 30,
@@ -25,11 +28,11 @@ ROW = {
     "best": False,
     "best_under_bound": True,
 }
-OUTSIDE = {
+OUTSIDE: dict[str, Any] = {
     **ROW, "operator": "sym", "vectors": 500, "exchanged": 500, "rank": 50, "validation_mean": 80.0,
     "kl": 64.2, "p_plus_r": 1.95, "inside": False, "best": True, "best_under_bound": False,
 }  # fmt: skip
-REPORT = {
+REPORT: dict[str, Any] = {
     "dataset": "cora",
     "partition": "random",
     "clients": 10,
@@ -48,7 +51,7 @@ REPORT = {
 }
 
 
-def test_the_table_names_both_choices_and_what_is_missing():
+def test_the_table_names_both_choices_and_what_is_missing() -> None:
     lines = table_of(REPORT).splitlines()
     assert lines[2].split() == [
         "regularised", "smallest", "30", "30", "3", "13", "3", "0.66", "73.25", "+-", "1.50",
@@ -63,7 +66,7 @@ def test_the_table_names_both_choices_and_what_is_missing():
     assert "FAILED: sym, 9 vectors: no memory" in lines
 
 
-def test_one_seed_has_no_deviation():
+def test_one_seed_has_no_deviation() -> None:
     assert "+-" not in table_of({**REPORT, "seeds": 1})
 
 
@@ -75,28 +78,28 @@ def test_one_seed_has_no_deviation():
         ({"rows": [{**ROW, "validation_mean": None}]}, "no validation nodes"),
     ],
 )
-def test_a_missing_choice_has_a_reason(changes, says):
+def test_a_missing_choice_has_a_reason(changes: dict[str, Any], says: str) -> None:
     assert says in table_of({**REPORT, "best_under_bound": None, **changes})
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
-def test_the_chart(tmp_path, name, start):
+def test_the_chart(tmp_path: Path, name: str, start: bytes) -> None:
     draw(REPORT, tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
-def test_a_chart_without_bound_and_without_test_nodes(tmp_path):
+def test_a_chart_without_bound_and_without_test_nodes(tmp_path: Path) -> None:
     rows = [{**ROW, "test_mean": None}, OUTSIDE]
     draw({**REPORT, "rows": rows, "bound": 0}, tmp_path / "a.png")
 
 
-def test_csv_has_one_line_a_row_and_no_nested_values(tmp_path):
+def test_csv_has_one_line_a_row_and_no_nested_values(tmp_path: Path) -> None:
     write_csv(REPORT, tmp_path / "a.csv")
     header, first, _ = (tmp_path / "a.csv").read_text().splitlines()
     assert "skipped" not in header
     assert len(header.split(",")) == len(first.split(","))
 
 
-def test_a_folder_that_is_not_there_is_told_before_the_work(tmp_path):
+def test_a_folder_that_is_not_there_is_told_before_the_work(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         check_folder(tmp_path / "none" / "a.csv")

@@ -1,5 +1,7 @@
 import math
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from scipy.stats import norm
 
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.federation import DataSpec, load_federation
+from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.density import Density, density_of
 from fedlap_app.privacy.leakage import (
     RECALLS,
@@ -24,11 +27,11 @@ from fedlap_app.privacy.leakage import (
 CORA = Density(2708, 5278, 10556)
 
 
-def federation(name, *, directed=False):
+def federation(name: str, *, directed: bool = False) -> list[Subgraph]:
     return load_federation(DataSpec(dataset=name, clients=2, partition="random", directed=directed))
 
 
-def test_the_statistic_of_a_random_graph_is_distributed_as_the_theorem_says():
+def test_the_statistic_of_a_random_graph_is_distributed_as_the_theorem_says() -> None:
     nodes, vectors, density, trials = 4000, 40, 0.005, 3000
     rng = np.random.default_rng(1)
     Q, _ = np.linalg.qr(rng.standard_normal((nodes, vectors)))
@@ -58,7 +61,7 @@ def test_the_statistic_of_a_random_graph_is_distributed_as_the_theorem_says():
 
 
 @pytest.mark.parametrize("recall", [0.1, 0.5, 0.9])
-def test_precision_and_recall_are_those_of_drawn_ratios(recall):
+def test_precision_and_recall_are_those_of_drawn_ratios(recall: float) -> None:
     alpha, density, count = 4.0, 0.02, 2_000_000
     rng = np.random.default_rng(2)
     edges = rng.random(count) < density
@@ -68,7 +71,7 @@ def test_precision_and_recall_are_those_of_drawn_ratios(recall):
     assert edges[called].mean() == pytest.approx(precision_at(recall, alpha, density), abs=0.015)
 
 
-def test_the_divergence_is_that_of_the_two_normal_distributions():
+def test_the_divergence_is_that_of_the_two_normal_distributions() -> None:
     alpha = alpha_of(100, CORA.nodes, CORA.true_p)
     grid = np.linspace(-60, 80, 200_001)
     edge, none = (norm(loc=side * alpha / 2, scale=math.sqrt(alpha)) for side in (1, -1))
@@ -79,12 +82,12 @@ def test_the_divergence_is_that_of_the_two_normal_distributions():
     assert kl_of(alpha) == pytest.approx(100 / (2 * CORA.nodes * p * (1 - p)))
 
 
-def test_the_inverse_of_the_recall():
+def test_the_inverse_of_the_recall() -> None:
     recalls = np.array([0.05, 0.3, 0.95])
     assert recall_of(threshold_of(recalls, 3.0), 3.0) == pytest.approx(recalls)
 
 
-def test_the_largest_sum_is_that_of_a_search_over_thresholds():
+def test_the_largest_sum_is_that_of_a_search_over_thresholds() -> None:
     alpha, p = 6.0, 0.004
     thresholds = np.linspace(-10, 20, 400_001)
     recalls, alarms = recall_of(thresholds, alpha), false_alarm_of(thresholds, alpha)
@@ -93,35 +96,35 @@ def test_the_largest_sum_is_that_of_a_search_over_thresholds():
     assert largest_sum(alpha, p) == pytest.approx(sums[inside].max(), abs=1e-6)
 
 
-def test_more_vectors_never_hide_more():
+def test_more_vectors_never_hide_more() -> None:
     sums = [largest_p_plus_r(m, CORA.nodes, CORA.true_p) for m in range(0, 400, 7)]
     assert sums == sorted(sums)
     assert sums[0] == pytest.approx(RECALLS[1] + CORA.true_p)
     assert sums[-1] > 1.9
 
 
-def test_the_largest_number_of_vectors_is_the_last_that_fits():
+def test_the_largest_number_of_vectors_is_the_last_that_fits() -> None:
     most = largest_vectors(CORA.nodes, CORA.true_p)
     assert largest_p_plus_r(most, CORA.nodes, CORA.true_p) <= 1
     assert largest_p_plus_r(most + 1, CORA.nodes, CORA.true_p) > 1
 
 
-def test_a_dense_graph_has_no_vector_to_give():
+def test_a_dense_graph_has_no_vector_to_give() -> None:
     # At a recall of .95 the precision is at least p.
     assert largest_vectors(50, 0.06) == 0
 
 
-def test_a_hundred_thousand_vectors_neither_overflow_nor_warn():
+def test_a_hundred_thousand_vectors_neither_overflow_nor_warn() -> None:
     assert largest_p_plus_r(100_000, CORA.nodes, CORA.true_p) == pytest.approx(1.95)
 
 
 @pytest.mark.parametrize("density", [0.0, 1.0, -0.1, math.nan])
-def test_a_density_outside_0_to_1_is_refused(density):
+def test_a_density_outside_0_to_1_is_refused(density: float) -> None:
     with pytest.raises(ConfigError, match="not between 0 and 1"):
         largest_p_plus_r(10, 100, density)
 
 
-def searched(nodes, p):
+def searched(nodes: int, p: float) -> int:
     """The bound by another way: thresholds one by one, M one by one, scipy's distributions."""
     for vectors in range(1, nodes):
         alpha = vectors / (nodes * p * (1 - p))
@@ -136,7 +139,7 @@ def searched(nodes, p):
 @pytest.mark.parametrize(
     ("name", "noted"), [("cora", 31), ("citeseer", 23), ("pubmed", 45), ("photo", 215)]
 )
-def test_the_bound_at_the_true_density(fedlap_data, name, noted):
+def test_the_bound_at_the_true_density(fedlap_data: Path, name: str, noted: int) -> None:
     density = density_of(federation(name))
     found = largest_vectors(density.nodes, density.true_p)
     assert found == searched(density.nodes, density.true_p)
@@ -144,7 +147,7 @@ def test_the_bound_at_the_true_density(fedlap_data, name, noted):
     assert found == pytest.approx(noted, rel=0.03)
 
 
-def test_the_bound_of_chameleon_counts_its_symmetrised_edges(fedlap_data):
+def test_the_bound_of_chameleon_counts_its_symmetrised_edges(fedlap_data: Path) -> None:
     density = density_of(federation("chameleon"))
     assert (density.nodes, density.edges) == (2277, 31371)
     found = largest_vectors(density.nodes, density.true_p)
@@ -155,20 +158,22 @@ def test_the_bound_of_chameleon_counts_its_symmetrised_edges(fedlap_data):
     ("name", "directed", "paper"),
     [("chameleon", True, 175), ("photo", False, 350), ("pubmed", False, 80)],
 )
-def test_the_bound_that_the_paper_reads_off_its_plots(fedlap_data, name, directed, paper):
+def test_the_bound_that_the_paper_reads_off_its_plots(
+    fedlap_data: Path, name: str, directed: bool, paper: int
+) -> None:
     density = density_of(federation(name, directed=directed))
     found = largest_vectors(density.nodes, density.paper_p)
     assert found == pytest.approx(paper, rel=0.1)
 
 
-def test_the_density_counts_pairs_once_whatever_their_direction(fedlap_data):
+def test_the_density_counts_pairs_once_whatever_their_direction(fedlap_data: Path) -> None:
     undirected = density_of(federation("chameleon"))
     directed = density_of(federation("chameleon", directed=True))
     assert directed.edges == undirected.edges == 31371
     assert (directed.entries, undirected.entries) == (36051, 62742)
 
 
-def test_the_true_density_is_the_share_of_connected_pairs():
+def test_the_true_density_is_the_share_of_connected_pairs() -> None:
     parts = federation("digits")
     density = density_of(parts)
     adjacency = np.zeros((density.nodes, density.nodes), dtype=bool)
@@ -182,9 +187,13 @@ def test_the_true_density_is_the_share_of_connected_pairs():
     assert density.true_p == pytest.approx(pairs / total)
 
 
-def test_a_graph_without_edges_is_refused():
+def test_a_graph_without_edges_is_refused() -> None:
     part = federation("digits")[0]
-    nothing = {"edge_index": np.empty((2, 0), int), "edge_weight": np.empty(0)}
-    outside = {"external_ids": np.empty(0, "<U1"), "external_owners": np.empty(0, "<U1")}
+    nothing: dict[str, Any] = {
+        "edge_index": np.empty((2, 0), int),
+        "edge_weight": np.empty(0),
+        "external_ids": np.empty(0, "<U1"),
+        "external_owners": np.empty(0, "<U1"),
+    }
     with pytest.raises(DataError, match="no edges"):
-        density_of([replace(part, **nothing, **outside)])
+        density_of([replace(part, **nothing)])
