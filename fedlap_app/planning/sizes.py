@@ -67,8 +67,9 @@ def pair_message(sender: str, recipient: str, slots: int) -> int:
 
 
 def solution(leader: str, vectors: int, rank: int) -> int:
-    """Bytes of the leader's sealed solution of the small eigenproblem."""
-    return _sealed_overhead("ritz", leader, "") + packed((32, WORD * vectors * rank, WORD * rank))
+    """Bytes of the leader's sealed solution of the small eigenproblem, with its quality."""
+    parts = (32, WORD * vectors * rank, WORD * rank, 2 * WORD)
+    return _sealed_overhead("ritz", leader, "") + packed(parts)
 
 
 @cache

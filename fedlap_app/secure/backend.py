@@ -6,11 +6,11 @@ block sum is for one recipient and made by the other members, a small sum is for
 by everyone.
 """
 
-import hmac
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from hashlib import blake2b
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -66,6 +66,7 @@ class SumBackend(ABC):
         self._senders = {
             recipient: tuple(sorted(names)) for recipient, names in (senders or {}).items()
         }
+        self._made: Header | None = None
         self._step: tuple[Place, bytes, bytes] | None = None
         self.ledger = ledger or PadLedger()
         if self.weakness:
@@ -116,7 +117,7 @@ class SumBackend(ABC):
         return self._header("", place, length, vectors)
 
     def _header(self, recipient: str, place: Place, length: int, vectors: int) -> Header:
-        return Header(
+        self._made = Header(
             backend=self.name,
             profile=self.profile,
             job=self.keys.job,
@@ -130,6 +131,7 @@ class SumBackend(ABC):
             length=length,
             contributors=len(self.senders(recipient)),
         )
+        return self._made
 
     def seal(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> bytes:
         """Seal this member's contribution to the sum of a header, see `seal_parts`."""
@@ -157,7 +159,7 @@ class SumBackend(ABC):
                 f"{self.keys.me!r} does not contribute to the sums of {header.recipient!r}; "
                 "its own part stays local."
             )
-        require_equal(header, self._same(header))
+        self._require_own(header)
         body = self._seal(numbers, header, context)
         return header.pack_for(self.keys.me), body.data.cast("B")
 
@@ -165,7 +167,7 @@ class SumBackend(ABC):
         """Open the sum of a header and check it; anything else is refused with its reason."""
         if header.recipient not in ("", self.keys.me):
             raise ProtocolError(f"Only {header.recipient!r} opens its sums, not {self.keys.me!r}.")
-        require_equal(header, self._same(header))
+        self._require_own(header)
         packed = header.pack()
         if packed_part(data) != packed:
             require_equal(Header.unpack(data)[0], header)
@@ -174,11 +176,11 @@ class SumBackend(ABC):
     def weight_key(self, header: Header, context: bytes) -> bytes:
         """Key of the weight of the 1: depends on all that contributors must agree on."""
         key = self._step_keys(header.place, context)[32:]
-        return hmac.digest(key, b"".join(header.common), "sha256")
+        return blake2b(b"".join(header.common), key=key, digest_size=32).digest()
 
-    def values_key(self, place: Place, context: bytes) -> bytes:
+    def values_key(self, header: Header, context: bytes) -> bytes:
         """Key of the weights of the values: the same for all sums of one step."""
-        return self._step_keys(place, context)[:32]
+        return self._step_keys(header.place, context)[:32]
 
     def _step_keys(self, place: Place, context: bytes) -> bytes:
         """Both keys of a step; those of the last one are kept."""
@@ -191,9 +193,11 @@ class SumBackend(ABC):
     def _weights_secret(self) -> bytes:
         return self.keys.group_secret("check weights")
 
-    def _same(self, header: Header) -> Header:
-        """Header that this member would make for the same place."""
-        return self._header(header.recipient, header.place, header.length, header.vectors)
+    def _require_own(self, header: Header) -> None:
+        """Refuse a header that this member would not make for the same place."""
+        if header is not self._made:
+            same = self._header(header.recipient, header.place, header.length, header.vectors)
+            require_equal(header, same)
 
     @abstractmethod
     def _seal(

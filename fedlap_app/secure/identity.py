@@ -4,6 +4,7 @@ import base64
 import os
 import stat
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
@@ -81,18 +82,18 @@ class Identity:
             derive(seed, "simulated agreement key", name),
         )
 
-    @property
+    @cached_property
     def signing_public(self) -> bytes:
         """Raw Ed25519 public key."""
         key = Ed25519PrivateKey.from_private_bytes(self.signing_key)
         return key.public_key().public_bytes_raw()
 
-    @property
+    @cached_property
     def agreement_public(self) -> bytes:
         """Raw X25519 public key."""
         return AgreementKey(self.agreement_key).public
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Fingerprint that other organisations pin."""
         return fingerprint(self.signing_public, self.agreement_public)

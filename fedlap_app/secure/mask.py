@@ -64,7 +64,7 @@ class MaskBackend(SumBackend):
 
     def _weights(self, header: Header, context: bytes) -> checks.Weights:
         """Weights of the values in the sums of a step; those of the last one are kept."""
-        key = self.values_key(header.place, context)
+        key = self.values_key(header, context)
         if self._last_weights is None or self._last_weights.key != key:
             self._last_weights = checks.Weights(key)
         return self._last_weights

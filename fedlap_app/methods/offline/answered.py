@@ -3,11 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedlap_app.errors import ProtocolError
-from fedlap_app.methods.offline.job_files import PackedArrays, unpack_arrays
 from fedlap_app.methods.offline.messages import CARDS, Data, Request
 from fedlap_app.methods.offline.newest import Newest
 
@@ -46,9 +42,19 @@ class Answered:
         """The same after one more request."""
         return replace(self, step=request.step, request=request.digest().hex(), expects=expects)
 
-    def write(self, records: Newest, reply: Data, arrays: PackedArrays) -> None:
-        """Write everything as one record, the reply last."""
-        records.write(json.dumps(self.__dict__).encode(), *arrays, reply)
+    def write(self, records: Newest, reply: Data, kept: Data = b"") -> None:
+        """Write everything as one record.
+
+        Parameters
+        ----------
+        records
+            The record of the job.
+        reply
+            What is sent.
+        kept
+            What else the next step needs.
+        """
+        records.write(json.dumps(self.__dict__).encode(), kept, reply)
 
     @classmethod
     def read(cls, records: Newest) -> "Answered | None":
@@ -63,13 +69,12 @@ class Answered:
 
 def stored_reply(records: Newest) -> memoryview:
     """The bytes that were sent last."""
-    return records.read(4)[3]
+    return records.read(3)[2]
 
 
-def stored_arrays(records: Newest) -> dict[str, NDArray[np.generic]]:
-    """The arrays that were written last."""
-    parts = records.read(4)
-    return unpack_arrays(parts[1], parts[2])
+def stored_rest(records: Newest) -> memoryview:
+    """What else the next step needs."""
+    return records.read(3)[1]
 
 
 def is_repeated(last: Answered | None, request: Request) -> bool:

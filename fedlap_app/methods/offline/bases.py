@@ -1,15 +1,14 @@
 """Finished bases in an organisation's store: its rows of U, the eigenvalues, the certificate."""
 
 import json
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import DataError, ProtocolError
-from fedlap_app.methods.offline.newest import sync
+from fedlap_app.errors import DataError, FedLapError, ProtocolError
+from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.secure.kdf import digest
 from fedlap_app.spectral.certificate import Certificate
 
@@ -46,7 +45,7 @@ class BasisFacts:
 
     @property
     def key(self) -> str:
-        """Name of the folder: data, settings and members decide it."""
+        """Name of the file: data, settings and members decide it."""
         return digest("basis", self.data, self.spec, self.members)[:16].hex()
 
 
@@ -72,37 +71,31 @@ class Bases:
     """
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
-        self.folder = folder
-        self.durable = durable
+        self._files = JobFiles(folder, durable=durable)
 
-    def save(self, basis: FinishedBasis) -> Path:
+    def save(self, basis: FinishedBasis) -> None:
         """Write a basis; it appears whole, in the place of an older one of the same key."""
-        target = self.folder / basis.facts.key
-        scratch = self.folder / f".{basis.facts.key}.part"
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True, mode=0o700)
-        np.save(scratch / "U.npy", basis.U)
-        np.save(scratch / "eigenvalues.npy", basis.eigenvalues)
-        (scratch / "certificate.json").write_text(basis.certificate.to_json(), encoding="utf-8")
-        (scratch / "meta.json").write_text(json.dumps(asdict(basis.facts)), encoding="utf-8")
-        if self.durable:
-            for path in (*scratch.iterdir(), scratch):
-                sync(path)
-        shutil.rmtree(target, ignore_errors=True)
-        scratch.replace(target)
-        for old in sorted(self._folders(), key=lambda path: path.stat().st_mtime)[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
-        return target
+        self._files.write(
+            basis.facts.key,
+            json.dumps(asdict(basis.facts)).encode(),
+            basis.certificate.to_json().encode(),
+            np.ascontiguousarray(basis.eigenvalues, dtype="<f8").data.cast("B"),
+            np.ascontiguousarray(basis.U, dtype="<f8").data.cast("B"),
+        )
+        paths = self._paths()
+        if len(paths) > KEPT:
+            oldest = sorted(paths, key=lambda path: path.stat().st_mtime)[:-KEPT]
+            self._files.drop(*(path.name for path in oldest))
 
     def facts(self) -> list[BasisFacts]:
         """Facts of all bases; one that cannot be read counts as absent."""
         found = []
-        for folder in self._folders():
+        for path in self._paths():
             try:
-                values = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+                values = json.loads(bytes(self._files.read(path.name, 4)[0]))
                 names = tuple(values.pop("organisations"))
                 found.append(BasisFacts(**values, organisations=names))
-            except (OSError, ValueError, KeyError, TypeError):
+            except (FedLapError, ValueError, KeyError, TypeError):
                 continue
         return found
 
@@ -118,18 +111,20 @@ class Bases:
 
     def load(self, facts: BasisFacts) -> FinishedBasis:
         """Read a basis; its arrays are memory-mapped."""
-        folder = self.folder / facts.key
         try:
-            rows = np.load(folder / "U.npy", mmap_mode="r", allow_pickle=False)
-            eigenvalues = np.load(folder / "eigenvalues.npy", allow_pickle=False)
-            certificate = (folder / "certificate.json").read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
+            _, certificate, values, content = self._files.read(facts.key, 4)
+            eigenvalues = np.frombuffer(values, "<f8")
+            rows = np.frombuffer(content, "<f8").reshape(-1, eigenvalues.size)
+        except (FedLapError, ValueError) as error:
             raise DataError(
-                f"The basis in {folder} cannot be read ({error}): run again with refresh-basis"
+                f"The basis {facts.key} in {self._files.path} cannot be read ({error}): "
+                "run again with refresh-basis"
             ) from None
-        return FinishedBasis(rows, eigenvalues, Certificate.from_json(certificate), facts)
+        stated = Certificate.from_json(bytes(certificate).decode())
+        return FinishedBasis(rows, eigenvalues, stated, facts)
 
-    def _folders(self) -> list[Path]:
-        if not self.folder.is_dir():
+    def _paths(self) -> list[Path]:
+        if not self._files.path.is_dir():
             return []
-        return [path for path in self.folder.iterdir() if path.is_dir() and path.name[0] != "."]
+        paths = self._files.path.iterdir()
+        return [path for path in paths if path.name[0] != "." and path.is_file()]

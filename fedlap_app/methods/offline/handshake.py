@@ -11,7 +11,7 @@ from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.offline.agreement import Agreement, Senders, Target
 from fedlap_app.methods.offline.borders import Border, borders_of, boundary_of, no_border
-from fedlap_app.methods.offline.messages import Data, pack, unpack
+from fedlap_app.methods.offline.messages import Data, pack, pack_named, unpack, unpack_named
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.edgecheck import EdgeComparison, EdgeHashes
 from fedlap_app.secure.header import Place
@@ -41,6 +41,30 @@ class Handshake:
     leader: str
     refreshed: int
     digests: dict[str, bytes] = field(default_factory=dict)
+
+    def pack(self) -> bytes:
+        """What a new process needs to go on, for the member's own store only."""
+        return pack(
+            self.job_secret,
+            self.keys.dump(),
+            self.leader.encode(),
+            str(self.refreshed).encode(),
+            pack_named(self.digests),
+        )
+
+    @classmethod
+    def unpack(cls, data: Data, subgraph: Subgraph, spec: OfflineSpec) -> "Handshake":
+        """Read what `pack` gave."""
+        secret, keys, leader, refreshed, digests = unpack(data, 5)
+        return cls(
+            subgraph=subgraph,
+            spec=spec,
+            job_secret=bytes(secret),
+            keys=KeyRing.load(bytes(keys)),
+            leader=bytes(leader).decode(),
+            refreshed=int(bytes(refreshed)),
+            digests={name: bytes(value) for name, value in unpack_named(digests).items()},
+        )
 
     @cached_property
     def _borders(self) -> dict[str, Border]:

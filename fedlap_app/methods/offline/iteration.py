@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ class Iteration:
 
     def begin(self) -> dict[str, Sealed]:
         """Contribution to the totals of the graph."""
-        numbers = totals_of.contribution(*self._rows())
+        numbers = totals_of.contribution(*self._rows)
         return self._seal(None, numbers, self.sent.step)
 
     def open(self, common: Data, own: Data) -> tuple[Array | None, Array]:
@@ -143,7 +144,7 @@ class Iteration:
     def prepare(self, sums: Array, secret: bytes, label: str, basis: Basis) -> None:
         """Make the solver, as soon as the totals of the graph are known."""
         totals = totals_of.Totals.from_sums(sums)
-        rows, incoming = self._rows()
+        rows, incoming = self._rows
         operator = make_operator(
             self.spec.operator,
             rows,
@@ -157,6 +158,18 @@ class Iteration:
         settings = self.spec.solver_settings(len(self.agreement.keys.members))
         self.totals = np.array(sums)
         self.solver = make_solver(self.spec.solver, operator, settings, start, basis)
+
+    def settle(self) -> dict[str, NDArray[np.generic]]:
+        """The state as new arrays, to be stored; the iteration goes on from the same ones.
+
+        So a process that goes on and one that was started anew work on arrays of one memory
+        layout, and BLAS rounds alike.
+        """
+        if self.solver is None:
+            return {}
+        state = self.solver.state()
+        self.solver.restore(state)
+        return {**state, "totals": self.totals}
 
     def contribute(self, step: int) -> dict[str, Sealed]:
         """Seal this member's part of the next sums."""
@@ -185,6 +198,7 @@ class Iteration:
         self.numbers += int(small.size)
         return sealed
 
+    @cached_property
     def _rows(self) -> tuple[Any, Any | None]:
         """Rows of the adjacency matrix, and of its transpose where direction counts."""
         out = self.subgraph.out_adjacency()

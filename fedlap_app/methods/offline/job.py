@@ -13,13 +13,7 @@ from fedlap_app.methods.offline.agreement import Agreement
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake, unpack_senders
 from fedlap_app.methods.offline.iteration import Iteration, Sent, first_transcript
-from fedlap_app.methods.offline.job_files import (
-    NO_ARRAYS,
-    JobFiles,
-    PackedArrays,
-    pack_arrays,
-    unpack_arrays,
-)
+from fedlap_app.methods.offline.job_files import JobFiles, pack_arrays, unpack_arrays
 from fedlap_app.methods.offline.live import Live
 from fedlap_app.methods.offline.messages import (
     COMPARE,
@@ -111,14 +105,6 @@ class Job:
         handshake.require_partners()
         sealed = handshake.pair_messages()
         shown = () if self.party.spec.hide_topology else handshake.partners()
-        self.files.write(
-            "begun",
-            pending.job_secret,
-            keys.dump(),
-            roster.leader.encode(),
-            str(pending.refreshed).encode(),
-            pack_named(dict(handshake.digests)),
-        )
         state = Answered(
             hello=pending.hello,
             step=0,
@@ -130,7 +116,7 @@ class Job:
         )
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
         state = state.after(request, PAIRS)
-        state.write(self.answers, reply, NO_ARRAYS)
+        state.write(self.answers, reply, handshake.pack())
         live.keep(self.files.path, Live(self.answers.stamp, state, handshake))
         return reply
 
@@ -139,16 +125,8 @@ class Job:
         kept = live.take(self.files.path)
         if kept is not None and kept.last is last and isinstance(kept.work, Handshake):
             return kept.work
-        secret, keys, leader, refreshed, digests = self.files.read("begun", 5)
-        return Handshake(
-            subgraph=self.party.subgraph,
-            spec=self.party.spec,
-            job_secret=bytes(secret),
-            keys=KeyRing.load(bytes(keys)),
-            leader=bytes(leader).decode(),
-            refreshed=int(bytes(refreshed)),
-            digests={name: bytes(value) for name, value in unpack_named(digests).items()},
-        )
+        begun = last_answer.stored_rest(self.answers)
+        return Handshake.unpack(begun, self.party.subgraph, self.party.spec)
 
     def _pairs(self, request: Request, last: Answered) -> Data:
         """Compare edges with all peers; agree, or say with whom they differ."""
@@ -157,14 +135,14 @@ class Job:
         differing = handshake.differing(opened)
         if differing:
             reply = pack(MISMATCH, pack_named(handshake.edge_hashes(differing)))
-            last.after(request, COMPARE).write(self.answers, reply, NO_ARRAYS)
+            last.after(request, COMPARE).write(self.answers, reply, handshake.pack())
             return reply
         agreement = handshake.agree(opened, unpack_senders(request.common))
         self.files.write("agreed", *agreement.pack())
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
         reply = pack(CONTRIBUTION, named_pieces(iteration.begin()))
-        return self._keep(iteration, last.after(request, SUMS), reply, NO_ARRAYS)
+        return self._keep(iteration, last.after(request, SUMS), reply)
 
     def _compare(self, request: Request, last: Answered) -> Data:
         """Count the edges that only one side has; the own ones go to a local log."""
@@ -180,8 +158,8 @@ class Job:
             log.warning("%s: edges that %s lacks are in %s", self.party.name, peer, path)
             counts += [peer.encode(), b"%d" % found.only_mine, b"%d" % found.only_theirs]
         reply = pack(*counts)
-        last.after(request, "").write(self.answers, reply, NO_ARRAYS)
-        self.files.drop("begun")
+        last.after(request, "").write(self.answers, reply)
+        self.answers.trim()
         return reply
 
     def _sums(self, request: Request, last: Answered) -> Data:
@@ -192,15 +170,12 @@ class Job:
             self._prepare(iteration, small)
         else:
             iteration.solver.absorb(received, small)
-        # The state goes through its stored form, so that a process that goes on and one that was
-        # started anew work on arrays of one memory layout, and BLAS rounds alike.
-        arrays = pack_arrays(self._arrays(iteration))
-        self._restore(iteration, *arrays)
+        kept = pack_arrays(iteration.settle())
         if iteration.done:
             state, reply = last.after(request, SHARE), lead(iteration, request.step)
-            return self._keep(iteration, state, reply, arrays)
+            return self._keep(iteration, state, reply, kept)
         reply = pack(CONTRIBUTION, named_pieces(iteration.contribute(request.step)))
-        return self._keep(iteration, last.after(request, SUMS), reply, arrays)
+        return self._keep(iteration, last.after(request, SUMS), reply, kept)
 
     def _share(self, request: Request, last: Answered) -> Data:
         """Read the solution, keep the basis and forget the keys."""
@@ -208,17 +183,15 @@ class Job:
         basis = finish(iteration, request, last, self.party)
         self.party.bases.save(basis)
         reply = pack(DONE)
-        last.after(request, "").write(self.answers, reply, NO_ARRAYS)
+        last.after(request, "").write(self.answers, reply)
         self.secure = iteration.meter.secure
         del iteration, basis
-        self.files.drop("begun", "agreed", "Q", "Z")
-        self.answers.drop_previous()
+        self.files.drop("agreed", "Q", "Z")
+        self.answers.trim()
         self.party.retire(last.hello)
         return reply
 
-    def _keep(
-        self, iteration: Iteration, state: Answered, reply: Data, arrays: PackedArrays
-    ) -> Data:
+    def _keep(self, iteration: Iteration, state: Answered, reply: Data, kept: Data = b"") -> Data:
         """Store state and reply, then keep the iteration in memory for the next message."""
         if iteration.solver is not None:
             self.files.sync_columns(iteration.solver.basis.Q)
@@ -230,7 +203,7 @@ class Job:
             columns=iteration.columns,
             numbers=iteration.numbers,
         )
-        state.write(self.answers, reply, arrays)
+        state.write(self.answers, reply, kept)
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
         live.keep(self.files.path, Live(self.answers.stamp, state, iteration))
         return reply
@@ -244,27 +217,13 @@ class Job:
         transcript = Transcript(bytes.fromhex(last.transcript))
         iteration = self._iteration(agreement, transcript, Sent(*last.sent))
         iteration.columns, iteration.numbers = last.columns, last.numbers
-        arrays = last_answer.stored_arrays(self.answers)
+        arrays = unpack_arrays(last_answer.stored_rest(self.answers))
         if arrays:
             totals = np.asarray(arrays.pop("totals"), dtype=np.float64)
             self._prepare(iteration, totals)
             if iteration.solver is not None:
                 iteration.solver.restore(arrays)
         return iteration
-
-    @staticmethod
-    def _arrays(iteration: Iteration) -> dict[str, NDArray[np.generic]]:
-        """Arrays to store; none before the totals are known."""
-        if iteration.solver is None:
-            return {}
-        return {**iteration.solver.state(), "totals": iteration.totals}
-
-    @staticmethod
-    def _restore(iteration: Iteration, table: bytes, contents: bytes) -> None:
-        arrays = unpack_arrays(table, contents)
-        del arrays["totals"]
-        if iteration.solver is not None:
-            iteration.solver.restore(arrays)
 
     def _iteration(self, agreement: Agreement, transcript: Transcript, sent: Sent) -> Iteration:
         with warnings.catch_warnings():

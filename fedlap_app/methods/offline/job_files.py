@@ -1,6 +1,7 @@
 """Files of one job: packed parts written atomically, and growing columns in mapped memory."""
 
 import json
+import math
 import mmap
 import os
 from collections.abc import Mapping
@@ -13,9 +14,6 @@ from numpy.typing import NDArray
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.methods.offline.messages import Data, pack, pieces, unpack
 from fedlap_app.methods.offline.newest import Newest, sync
-
-PackedArrays = tuple[bytes, bytes]
-NO_ARRAYS: PackedArrays = (b"{}", b"")
 
 
 class JobFiles:
@@ -96,21 +94,26 @@ class JobFiles:
             (self.path / name).unlink(missing_ok=True)
 
 
-def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> PackedArrays:
+def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     """Names, types and shapes as JSON, and the content of all arrays."""
-    table = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-    return json.dumps(table).encode(), pack(*(array.tobytes() for array in arrays.values()))
+    table = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    return pack(json.dumps(table).encode(), [array.tobytes() for array in arrays.values()])
 
 
-def unpack_arrays(table: Data, contents: Data) -> dict[str, NDArray[np.generic]]:
-    """Read what `pack_arrays` gave, as new arrays in C order."""
-    described, parts = json.loads(bytes(table)), unpack(contents)
-    if len(described) != len(parts):
-        raise ProtocolError("The stored state of a job is damaged; start a new job.")
-    return {
-        name: np.frombuffer(part, dtype=np.dtype(kind)).reshape(shape).copy()
-        for (name, (kind, shape)), part in zip(described.items(), parts, strict=True)
-    }
+def unpack_arrays(data: Data) -> dict[str, NDArray[np.generic]]:
+    """Read what `pack_arrays` gave, as new arrays in C order; nothing gives no arrays."""
+    if not len(data):
+        return {}
+    table, content = unpack(data, 2)
+    arrays, at = {}, 0
+    for name, kind, shape in json.loads(bytes(table)):
+        size = math.prod(shape) * np.dtype(kind).itemsize
+        part = content[at : at + size]
+        if len(part) < size:
+            raise ProtocolError("The stored state of a job is damaged; start a new job.")
+        arrays[name] = np.frombuffer(part, dtype=np.dtype(kind)).reshape(shape).copy()
+        at += size
+    return arrays
 
 
 def _private(path: Path, flags: int) -> int:

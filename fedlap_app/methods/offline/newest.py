@@ -113,9 +113,11 @@ class Newest:
             ) from None
         return unpack(content, count)
 
-    def drop_previous(self) -> None:
-        """Delete the record before the newest one."""
+    def trim(self) -> None:
+        """Delete whatever earlier records have left behind."""
         Path(self._paths[1 - self.stamp.number % 2]).unlink(missing_ok=True)
+        if self.stamp.number:
+            os.truncate(self._paths[self.stamp.number % 2], _HEAD.size + self.stamp.size)
 
 
 def _stamp_at(path: str) -> Stamp:

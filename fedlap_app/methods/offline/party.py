@@ -85,6 +85,11 @@ class Party:
         """Files that belong to no job."""
         return JobFiles(self.root / "offline", durable=self.durable)
 
+    @cached_property
+    def post(self) -> JobFiles:
+        """Parts of messages that are too large to travel at once."""
+        return JobFiles(self.root / "offline" / "post", durable=False)
+
     def job(self, job: str) -> JobFiles:
         """Files of one job."""
         if not job.isalnum():

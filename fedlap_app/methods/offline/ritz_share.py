@@ -1,6 +1,7 @@
 """The small eigenproblem: solved by the leader, shared under the group key, turned into a basis."""
 
 import json
+import struct
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fedlap_app.spectral.solvers import Solver
 from fedlap_app.spectral.totals import Totals
 
 _PHASE = "ritz"
+_QUALITY = struct.Struct("<dd")
 
 
 def lead(iteration: Iteration, step: int) -> Data:
@@ -24,12 +26,13 @@ def lead(iteration: Iteration, step: int) -> Data:
     keys = iteration.agreement.keys
     if keys.me != iteration.agreement.leader:
         return pack(WAITING)
-    solver = _solver(iteration)
-    solution = solve_small(solver.problem(), iteration.spec.kept, iteration.spec.keep)
+    problem = _solver(iteration).problem()
+    solution = solve_small(problem, iteration.spec.kept, iteration.spec.keep)
     content = pack(
         iteration.transcript.digest,
         np.ascontiguousarray(solution.Y, dtype="<f8").tobytes(),
         np.ascontiguousarray(solution.eigenvalues, dtype="<f8").tobytes(),
+        _QUALITY.pack(*quality(problem, solution)),
     )
     return pack(SOLUTION, keys.broadcast(keys.me).seal(content, Place(_PHASE, step)))
 
@@ -37,8 +40,7 @@ def lead(iteration: Iteration, step: int) -> Data:
 def finish(iteration: Iteration, request: Request, last: Answered, party: Party) -> FinishedBasis:
     """The own rows of the basis, from the leader's solution and the price of the run."""
     solver = _solver(iteration)
-    solution = _open(iteration, request)
-    orthogonality, residual = quality(solver.problem(), solution)
+    solution, (orthogonality, residual) = _open(iteration, request)
     price = json.loads(bytes(request.own))
     certificate = Certificate(
         orthogonality=orthogonality,
@@ -64,11 +66,11 @@ def finish(iteration: Iteration, request: Request, last: Answered, party: Party)
     return FinishedBasis(solver.finish(solution.Y), solution.eigenvalues, certificate, facts)
 
 
-def _open(iteration: Iteration, request: Request) -> SmallSolution:
-    """The leader's solution, checked."""
+def _open(iteration: Iteration, request: Request) -> tuple[SmallSolution, tuple[float, float]]:
+    """The leader's solution and its quality, which follows from sums that all have."""
     channel = iteration.agreement.keys.broadcast(iteration.agreement.leader)
     content = channel.open(bytes(request.common), Place(_PHASE, request.step - 1))
-    transcript, vectors, values = unpack(content, 3)
+    transcript, vectors, values, measures = unpack(content, 4)
     if bytes(transcript) != iteration.transcript.digest:
         raise ProtocolError(
             "The leader was told other sums than this member; the server gave different ones, "
@@ -76,11 +78,13 @@ def _open(iteration: Iteration, request: Request) -> SmallSolution:
         )
     columns = _solver(iteration).columns
     eigenvalues = np.frombuffer(values, "<f8").copy()
-    if len(vectors) != 8 * columns * eigenvalues.size:
+    if len(vectors) != 8 * columns * eigenvalues.size or len(measures) != _QUALITY.size:
         raise ProtocolError(
             f"The leader's solution does not fit {columns} vectors; start a new job."
         )
-    return SmallSolution(np.frombuffer(vectors, "<f8").reshape(columns, -1).copy(), eigenvalues)
+    solution = np.frombuffer(vectors, "<f8").reshape(columns, -1).copy()
+    orthogonality, residual = _QUALITY.unpack(measures)
+    return SmallSolution(solution, eigenvalues), (orthogonality, residual)
 
 
 def _solver(iteration: Iteration) -> Solver:

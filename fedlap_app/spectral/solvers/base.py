@@ -202,14 +202,14 @@ class Solver(ABC):
         return small[:own]
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Everything but Q and Z, as arrays that ``numpy.savez`` takes without pickling."""
+        """Everything but Q and Z, as new arrays in C order that need no pickling."""
         names = ("rounds", "columns", "mode", "phase", "middle", "final", *self.fields)
-        return {name: np.array(getattr(self, name)) for name in names}
+        return {name: np.array(getattr(self, name), order="C") for name in names}
 
     def restore(self, state: dict[str, NDArray[np.generic]]) -> None:
-        """Go on from a saved state; Q and Z must hold the columns of that time."""
+        """Go on with the arrays of a saved state; Q and Z must hold the columns of that time."""
         for name, value in state.items():
-            setattr(self, name, value.item() if value.ndim == 0 else np.array(value))
+            setattr(self, name, value.item() if value.ndim == 0 else value)
 
     def finish(self, Y: Array) -> Array:
         """The client's rows of the kept eigenvectors."""

@@ -42,7 +42,7 @@ def test_arrays_of_every_kind_come_back_in_c_order():
         assert found[name].flags.c_contiguous
         assert found[name].flags.writeable
     with pytest.raises(ProtocolError, match="damaged"):
-        unpack_arrays(pack(unpack(pack_arrays(arrays))[0]))
+        unpack_arrays(pack(unpack(pack_arrays(arrays))[0], b""))
     assert unpack_arrays(b"") == {}
 
 
