@@ -102,6 +102,9 @@ class Settings:
         "none", "weights of the basis' columns (fedlap+)", choices=("none", "eigenvalue")
     )
     smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W (fedlap+)", low=0.0)
+    branch_loss: float = knob(
+        0.0, "weight of the loss of each model alone, f and g (fedlap+)", low=0.0, high=1_000.0
+    )
     unit_norm: bool = knob(False, "divide W by its norm (fedlap+)")
 
     self_training: int = knob(

@@ -1,5 +1,6 @@
 """FedLap+'s prediction: the logits of a feature model and of the structure model, added."""
 
+import torch
 from torch import Tensor, nn
 
 from fedlap_app.errors import ConfigError
@@ -7,7 +8,7 @@ from fedlap_app.learning.models import build_model
 from fedlap_app.learning.specs import ModelSpec, StructureSpec
 from fedlap_app.learning.structure import StructureModel, build_structure, rayleigh_quotient
 from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import Objective, cross_entropy
+from fedlap_app.learning.training import Objective, cross_entropy, loss_of
 
 
 class FusedModel(nn.Module):
@@ -20,10 +21,14 @@ class FusedModel(nn.Module):
 
     def forward(self, tensors: GraphTensors) -> Tensor:
         """Logits of all nodes, (n, classes)."""
+        return torch.stack(self.branches(tensors)).sum(dim=0)
+
+    def branches(self, tensors: GraphTensors) -> list[Tensor]:
+        """Logits of the structure model and, where there is one, of the feature model."""
         if tensors.basis is None:
             raise ConfigError("The model reads a spectral basis, but none is attached to the data.")
-        logits: Tensor = self.structure(tensors.basis)
-        return logits if self.features is None else logits + self.features(tensors)
+        structure: Tensor = self.structure(tensors.basis)
+        return [structure] if self.features is None else [structure, self.features(tensors)]
 
 
 def build_fused(features: ModelSpec | None, structure: StructureSpec, seed: int) -> FusedModel:
@@ -32,13 +37,22 @@ def build_fused(features: ModelSpec | None, structure: StructureSpec, seed: int)
     return FusedModel(model, build_structure(structure, seed))
 
 
-def smooth_cross_entropy(strength: float) -> Objective:
-    """Mean cross-entropy plus `strength` times the Rayleigh quotient of W."""
+def smooth_cross_entropy(strength: float, branch: float = 0.0) -> Objective:
+    """Mean cross-entropy plus `strength` times the Rayleigh quotient of W.
+
+    `branch` times the cross-entropy of each model alone is added: without it the branch that fits
+    the labels first leaves nothing to learn to the other.
+    """
 
     def objective(model: nn.Module, tensors: GraphTensors) -> Tensor:
-        loss = cross_entropy(model, tensors)
-        if not isinstance(model, FusedModel) or tensors.eigenvalues is None or not strength:
-            return loss
-        return loss + strength * rayleigh_quotient(model.structure.W, tensors.eigenvalues)
+        if not isinstance(model, FusedModel):
+            return cross_entropy(model, tensors)
+        branches = model.branches(tensors)
+        loss = loss_of(torch.stack(branches).sum(dim=0), tensors)
+        if branch and len(branches) > 1:
+            loss = loss + branch * sum(loss_of(logits, tensors) for logits in branches)
+        if tensors.eigenvalues is not None and strength:
+            loss = loss + strength * rayleigh_quotient(model.structure.W, tensors.eigenvalues)
+        return loss
 
     return objective

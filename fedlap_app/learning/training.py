@@ -27,7 +27,11 @@ class TrainReport:
 
 def cross_entropy(model: nn.Module, tensors: GraphTensors) -> Tensor:
     """Mean cross-entropy over the training nodes and, by their weights, the guessed ones."""
-    logits: Tensor = model(tensors)
+    return loss_of(model(tensors), tensors)
+
+
+def loss_of(logits: Tensor, tensors: GraphTensors) -> Tensor:
+    """Mean cross-entropy of given logits, as in `cross_entropy`."""
     if tensors.guesses is None:
         return functional.cross_entropy(logits, tensors.targets, ignore_index=NO_LABEL)
     known = functional.cross_entropy(

@@ -31,7 +31,9 @@ def method_model(settings: Settings, num_features: int, num_classes: int) -> nn.
 
 def method_objective(settings: Settings) -> Objective:
     """What the settings' method minimises."""
-    return smooth_cross_entropy(settings.smoothing) if settings.method == NAME else cross_entropy
+    if settings.method != NAME:
+        return cross_entropy
+    return smooth_cross_entropy(settings.smoothing, settings.branch_loss)
 
 
 def attach(tensors: GraphTensors, basis: FinishedBasis, settings: Settings) -> GraphTensors:

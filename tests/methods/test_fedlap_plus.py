@@ -9,7 +9,7 @@ import torch
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.learning.fusion import smooth_cross_entropy
 from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import cross_entropy
+from fedlap_app.learning.training import cross_entropy, loss_of
 from fedlap_app.methods.fedlap_plus import attach, method_model, method_objective
 from fedlap_app.methods.offline.bases import BasisFacts, FinishedBasis
 from fedlap_app.settings import Settings
@@ -96,3 +96,13 @@ def test_the_structure_of_the_whole_graph_is_worth_five_points():
     central = run_in_process(replace(settings, method="central"), Silent())["accuracy"]["test"]
     assert together >= average + 0.05
     assert together >= central - 0.03
+
+
+def test_each_branch_can_have_a_loss_of_its_own(settings, tensors):
+    attached = attach(tensors, basis_of(tensors.num_nodes, 6, nodes=400), settings)
+    model = method_model(settings, 12, 3).eval()
+    together = method_objective(settings)(model, attached)
+    apart = method_objective(replace(settings, branch_loss=0.5))(model, attached)
+    own = [loss_of(logits, attached) for logits in model.branches(attached)]
+    assert len(own) == 2
+    torch.testing.assert_close(apart - together, 0.5 * (own[0] + own[1]))
