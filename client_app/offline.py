@@ -27,6 +27,7 @@ from fedlap_app.methods.offline.parts import (
     join_parts,
     part_bytes,
     part_of,
+    read_asked,
 )
 from fedlap_app.methods.offline.party import Party
 from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, stored_secrets
@@ -39,8 +40,8 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
     """Answer one message of the offline phase; the store is locked meanwhile."""
     started = time.perf_counter()
     own, common = _record(content, "own"), _record(content, "common")
-    kind, job, number = str(own.get("kind")), str(own.get("job")), int(str(own.get("step")))
-    place = _place(job, number)
+    kind, job, number = read_asked(str(own.get("asked")))
+    place = f"{job}-{number}"
     limit = part_bytes(organisation.settings.message_mb)
     with organisation.store.lock():
         party = _party(organisation)
@@ -71,11 +72,12 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
 
 
 def _reply(body: Data, hashes: bytes, seconds: float, secure: float) -> RecordDict:
-    facts = ConfigRecord({"seconds": seconds, "secure": secure})
-    reply = ConfigRecord({"body": bytes(body)} if len(body) else {})
+    reply = ConfigRecord({"seconds": [seconds, secure]})
+    if len(body):
+        reply["body"] = bytes(body)
     if hashes:
         reply["hashes"] = hashes
-    return RecordDict({"reply": reply, "facts": facts})
+    return RecordDict({"reply": reply})
 
 
 def _record(content: RecordDict, name: str) -> ConfigRecord:
@@ -96,13 +98,6 @@ def _bytes(record: ConfigRecord, key: str) -> bytes:
 
 def _index(own: ConfigRecord) -> int:
     return int(str(own.get("index")))
-
-
-def _place(job: str, number: int) -> str:
-    """Part of a file name; nothing that could leave the store."""
-    if not job.isalnum():
-        raise ProtocolError("the message names no proper job: it was altered")
-    return f"{job}-{number}"
 
 
 def _whole(post: JobFiles, record: ConfigRecord, name: str) -> Data:

@@ -10,8 +10,8 @@ from fedlap_app.methods.offline.messages import Data, Request
 from fedlap_app.methods.offline.parts import (
     GET,
     HASH_BYTES,
-    NO_JOB,
     PUT,
+    asked,
     count_parts,
     hashes_of,
     join_parts,
@@ -81,14 +81,16 @@ class Post:
         if key not in commons:
             commons[key] = self._record(request.common, split)
         own = self._record(request.own, split)
-        own["kind"], own["job"], own["step"] = request.kind, request.job or NO_JOB, request.step
+        own["asked"] = asked(request.kind, request.job, request.step)
         return RecordDict({"own": own, "common": commons[key]})
 
     def _record(self, data: Data, split: bool) -> ConfigRecord:
         """Content, or the hashes of its parts; Flower cannot count an empty value."""
+        if not len(data):
+            return ConfigRecord({})
         if split:
             return ConfigRecord({"hashes": hashes_of(data, self._limit)})
-        return ConfigRecord({"body": bytes(data)} if len(data) else {})
+        return ConfigRecord({"body": bytes(data)})
 
     def _put(self, requests: Mapping[str, Request]) -> None:
         """Send the parts of large requests ahead, one part a round trip."""
@@ -139,9 +141,7 @@ class Post:
 def _part(kind: str, request: Request, which: str, index: int, data: Data) -> RecordDict:
     own = ConfigRecord(
         {
-            "kind": kind,
-            "job": request.job or NO_JOB,
-            "step": request.step,
+            "asked": asked(kind, request.job, request.step),
             "which": which,
             "index": index,
         }
@@ -160,7 +160,8 @@ def _bytes(content: RecordDict, key: str) -> bytes:
 
 
 def _facts(content: RecordDict) -> Facts:
-    record = content.get("facts")
-    if not isinstance(record, ConfigRecord):
+    record = content.get("reply")
+    taken = record.get("seconds") if isinstance(record, ConfigRecord) else None
+    if not isinstance(taken, list) or len(taken) != 2:
         return Facts(0.0, 0.0)
-    return Facts(float(str(record["seconds"])), float(str(record["secure"])))
+    return Facts(float(taken[0]), float(taken[1]))

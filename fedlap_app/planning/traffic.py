@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from fedlap_app.methods.offline.coordinator import HANDSHAKE
 from fedlap_app.methods.offline.messages import HELLO
-from fedlap_app.methods.offline.parts import GET, HASH_BYTES, NO_JOB, PUT, count_parts, part_bytes
+from fedlap_app.methods.offline.parts import GET, HASH_BYTES, PUT, asked, count_parts, part_bytes
 from fedlap_app.planning import sizes
 from fedlap_app.planning.exchanges import Exchange, Phase
 
-_FACTS = len("seconds") + len("secure") + 2 * sizes.WORD  # in every reply
+_FACTS = len("seconds") + 2 * sizes.WORD  # in every reply
 
 
 @dataclass
@@ -77,8 +77,8 @@ def traffic_of(phase: Phase, message_mb: float) -> Traffic:
 
 def _request(exchange: Exchange, own: int, limit: int) -> tuple[int, int]:
     """Parts sent ahead, and bytes of the request with them."""
-    job = len(NO_JOB) if exchange.kind == HELLO else sizes.HEX
-    total = _record(kind=len(exchange.kind), job=job, step=sizes.WORD)
+    job = "" if exchange.kind == HELLO else "0" * sizes.HEX
+    total = _record(asked=len(asked(exchange.kind, job, 0)))
     if exchange.common + own <= limit:
         return 0, total + _record(body=exchange.common) + _record(body=own)
     parts = 0
@@ -98,8 +98,8 @@ def _reply(reply: int, limit: int) -> tuple[int, int]:
 
 def _parts(kind: str, which: str, size: int, count: int) -> int:
     """Bytes of the messages that carry or fetch parts."""
-    place = {"step": sizes.WORD, "index": sizes.WORD}
-    each = _record(kind=len(kind), job=sizes.HEX, which=len(which), **place)
+    place = len(asked(kind, "0" * sizes.HEX, 0))
+    each = _record(asked=place, which=len(which), index=sizes.WORD)
     return count * each + size + (count * len("body") if size else 0)
 
 

@@ -30,6 +30,7 @@ _SIZE_AT = 4
 _LONGEST = _FIXED.size + 5 * 256 + 8
 _STRINGS = ("backend", "profile", "phase", "sender", "recipient")
 _LIMITS = {"contributors": 16, "step": 32, "attempt": 16, "vectors": 32, "length": 48}
+_TOO_LONG = 1 << _LIMITS["length"]
 _HASHES = {"job": 16, "members": 16, "key_id": 8}
 _DIGITS = frozenset("0123456789abcdef")
 
@@ -120,10 +121,15 @@ class Header(_Fields):
 
     def _numbers(self) -> bytes:
         numbers = (self.contributors, self.step, self.attempt, self.vectors, self.length)
+        try:
+            if self.length < _TOO_LONG:
+                return _NUMBERS.pack(*numbers)
+        except struct.error:
+            pass
         for (name, bits), value in zip(_LIMITS.items(), numbers, strict=True):
             if not 0 <= value < 1 << bits:
                 raise ProtocolError(f"The header field {name} is {value}; it must fit {bits} bits.")
-        return _NUMBERS.pack(*numbers)
+        raise ProtocolError(f"The numbers {numbers} of a header cannot be packed.")
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> tuple["Header", int]:

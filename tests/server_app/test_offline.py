@@ -126,7 +126,7 @@ class AlteringGrid(InProcessGrid):
 
     def _deliver(self, message, context):
         own = message.content.get("own")
-        if own is not None and own.get("kind") == "put" and own.get("index") == 1:
+        if own is not None and str(own.get("asked")).startswith("put ") and own.get("index") == 1:
             body = bytearray(own["body"])
             body[7] ^= 1
             own["body"] = bytes(body)
@@ -297,7 +297,7 @@ class KillingGrid(ProcessGrid):
 
     def _deliver(self, message, context):
         own = message.content.get("own")
-        place = own and (str(own["kind"]), int(own["step"]))
+        place = own and str(own["asked"])
         if place and message.metadata.dst_node_id == 102 and place not in self.answered:
             self.answered.add(place)
             self._kill(message, context)
@@ -324,19 +324,26 @@ import os, signal
 from pathlib import Path
 from client_app.once import main
 from fedlap_app.methods.offline.job_files import JobFiles
-write = JobFiles.write
-def deadly(self, name, *parts):
-    if "{moment}" == "before":
+from fedlap_app.methods.offline.newest import Newest
+def kill_at(owner, name):
+    write = getattr(owner, name)
+    def deadly(self, *arguments):
+        if "{moment}" != "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(self, *arguments)
         os.kill(os.getpid(), signal.SIGKILL)
-    write(self, name, *parts)
-    os.kill(os.getpid(), signal.SIGKILL)
-JobFiles.write = deadly
+    setattr(owner, name, deadly)
+if "{moment}" == "within":
+    kill_at(Newest, "_declare")
+else:
+    kill_at(JobFiles, "write")
+    kill_at(Newest, "write")
 main(Path("{folder}"))
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "within", "after"])
 def test_killed_processes_change_nothing(settings, undisturbed, moment):
     config = settings.to_config()
     grid = KillingGrid(partition_configs(3), config, run_id=new_run_id(), moment=moment)
@@ -418,7 +425,7 @@ def test_a_message_that_no_server_of_this_app_made_is_refused(settings, make_gri
 
     grid = MemberGrid(make_grid(settings))
     message = Message(
-        content=RecordDict({"own": ConfigRecord({"kind": "sums"})}),
+        content=RecordDict({"own": ConfigRecord({"asked": "sums"})}),
         dst_node_id=101,
         message_type="query.offline",
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ Array = NDArray[np.float64]
 PHASE = "krylov"
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(NamedTuple):
     """Shape of the last contribution: what its sums must look like.
 
     Attributes

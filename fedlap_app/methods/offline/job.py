@@ -1,7 +1,7 @@
 """One job at one member: each step takes a request and gives the reply and the state after it."""
 
 import warnings
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from fedlap_app.methods.offline.messages import (
     unpack,
     unpack_named,
 )
-from fedlap_app.methods.offline.party import Party, Pending, log
+from fedlap_app.methods.offline.party import ANSWERED, Party, Pending, log
 from fedlap_app.methods.offline.ritz_share import finish, lead
 from fedlap_app.secure.backend import InsecureWarning
 from fedlap_app.secure.card import verify_cards
@@ -56,7 +56,7 @@ class Job:
         self.party = party
         self.id = job
         self.files: JobFiles = party.job(job)
-        self.answers = party.answers(job)
+        self.answers = self.files.newest(ANSWERED)
         self.secure = 0.0
 
     def answer(self, request: Request, pending: Pending | None) -> Data:
@@ -186,7 +186,7 @@ class Job:
         last.after(request, "").write(self.answers, reply)
         self.secure = iteration.meter.secure
         del iteration, basis
-        self.files.drop("agreed", "Q", "Z")
+        self.files.drop("agreed", "columns")
         self.answers.trim()
         self.party.retire(last.hello)
         return reply
@@ -195,11 +195,10 @@ class Job:
         """Store state and reply, then keep the iteration in memory for the next message."""
         if iteration.solver is not None:
             self.files.sync_columns(iteration.solver.basis.Q)
-            self.files.sync_columns(iteration.solver.basis.Z)
         state = replace(
             state,
             transcript=iteration.transcript.digest.hex(),
-            sent=astuple(iteration.sent),
+            sent=iteration.sent,
             columns=iteration.columns,
             numbers=iteration.numbers,
         )
@@ -238,7 +237,8 @@ class Job:
     def _prepare(self, iteration: Iteration, totals: NDArray[np.float64]) -> None:
         """Make the solver on columns in mapped files."""
         rows, vectors = self.party.subgraph.num_nodes, self.party.spec.vectors
-        basis = Basis(*(self.files.columns(name, rows, vectors) for name in ("Q", "Z")))
+        both = self.files.columns("columns", rows, 2 * vectors)
+        basis = Basis(both[:, :vectors], both[:, vectors:])
         secrets = self.party.secrets
         label = secrets.start_label(self.id, iteration.agreement.refreshed)
         iteration.prepare(totals, secrets.organisation, label, basis)

@@ -17,9 +17,22 @@ def part_bytes(megabytes: float) -> int:
     return int(megabytes * 2**20 * 15 / 16)
 
 
+def asked(kind: str, job: str, step: int) -> str:
+    """What a message is about, in one value: Flower checks every value at length."""
+    return f"{kind} {job or NO_JOB} {step:08d}"
+
+
+def read_asked(text: str) -> tuple[str, str, int]:
+    """Kind, job and step of a message, and nothing that could leave a store."""
+    kind, job, step = (*text.split(" "), "", "")[:3]
+    if not job.isalnum() or not step.isdecimal():
+        raise ProtocolError("The message names no proper job and step; it was altered.")
+    return kind, job, int(step)
+
+
 def count_parts(size: int, limit: int) -> int:
-    """Parts of at most `limit` bytes that a message of `size` bytes takes."""
-    return max(1, -(-size // limit))
+    """Parts of at most `limit` bytes that a message of `size` bytes takes; none when empty."""
+    return -(-size // limit)
 
 
 def part_of(data: Data, index: int, limit: int) -> memoryview:

@@ -15,10 +15,10 @@ from fedlap_app.methods.offline.secrets import Secrets
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.card import issue_card
 
+ANSWERED = "answered"
 _PREFIX = "offline-"
 _JOBS_KEPT = 3
 _PENDING = "pending"
-_ANSWERED = "answered"
 _REFRESHED = "refreshed"
 
 log = logging.getLogger("fedlap")
@@ -98,7 +98,7 @@ class Party:
 
     def answers(self, job: str) -> Newest:
         """What was answered in one job."""
-        return self.job(job).newest(_ANSWERED)
+        return self.job(job).newest(ANSWERED)
 
     def jobs(self) -> list[str]:
         """Ids of the jobs that have files, the newest last."""

@@ -2,11 +2,14 @@ import pytest
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.parts import (
+    NO_JOB,
+    asked,
     count_parts,
     hashes_of,
     join_parts,
     part_bytes,
     part_of,
+    read_asked,
 )
 
 DATA = bytes(range(250))
@@ -38,4 +41,19 @@ def test_a_part_that_does_not_exist_is_refused():
 
 def test_the_limit_leaves_room_for_hashes():
     assert part_bytes(32.0) < 32 * 2**20
-    assert count_parts(0, 10) == 1
+
+
+def test_an_empty_message_takes_no_part():
+    assert count_parts(0, 10) == 0
+    assert join_parts([], hashes_of(b"", 10)) == b""
+
+
+def test_what_a_message_is_about_comes_back():
+    assert read_asked(asked("sums", "ab12", 7)) == ("sums", "ab12", 7)
+    assert read_asked(asked("hello", "", 0)) == ("hello", NO_JOB, 0)
+
+
+@pytest.mark.parametrize("text", ["", "sums", "sums ab", "sums ../x 3", "sums ab -3", "sums  3"])
+def test_what_names_no_proper_job_is_refused(text):
+    with pytest.raises(ProtocolError, match="no proper job"):
+        read_asked(text)

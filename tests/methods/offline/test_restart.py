@@ -359,7 +359,7 @@ class TestDeployment:
     def test_keys_are_gone_when_the_job_is_over(self, phase):
         phase.run()
         for folder in (phase.root / "org-00" / "jobs").iterdir():
-            assert not {"agreed", "Q", "Z"} & {path.name for path in folder.iterdir()}
+            assert not {"agreed", "columns"} & {path.name for path in folder.iterdir()}
         assert not (phase.root / "org-00" / "offline" / "pending").exists()
 
     def test_unknown_organisations_are_refused_without_trust(self, make_phase, tmp_path):
