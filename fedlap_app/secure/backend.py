@@ -6,11 +6,13 @@ block sum is for one recipient and made by the other members, a small sum is for
 by everyone.
 """
 
+import struct
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
+from hashlib import shake_256
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -28,6 +30,29 @@ Sealed = tuple[bytes, memoryview]
 
 class InsecureWarning(UserWarning):
     """A setting gives protection away."""
+
+
+@dataclass(frozen=True)
+class StepWeights:
+    """What the check weights of one step come from: all that contributors must agree on.
+
+    Attributes
+    ----------
+    key
+        Key of the weights of the values, which all sums of the step share.
+    ones
+        Weight of the 1 in the sum for each recipient, 64 bits.
+    """
+
+    key: bytes
+    ones: Mapping[str, int]
+
+    @classmethod
+    def draw(cls, key: bytes, recipients: Sequence[str]) -> "StepWeights":
+        """Expand the key of a step."""
+        stream = shake_256(key).digest(32 + 8 * len(recipients))
+        numbers = struct.unpack_from(f"<{len(recipients)}Q", stream, 32)
+        return cls(stream[:32], dict(zip(recipients, numbers, strict=True)))
 
 
 class SumBackend(ABC):
@@ -67,7 +92,7 @@ class SumBackend(ABC):
             recipient: tuple(sorted(names)) for recipient, names in (senders or {}).items()
         }
         self._made: Header | None = None
-        self._step: tuple[Place, bytes, bytes] | None = None
+        self._step: tuple[tuple[object, ...], StepWeights] | None = None
         self.ledger = ledger or PadLedger()
         if self.weakness:
             warnings.warn(self.weakness, InsecureWarning, stacklevel=2)
@@ -173,21 +198,13 @@ class SumBackend(ABC):
             require_equal(Header.unpack(data)[0], header)
         return Opened(self._open(memoryview(data)[len(packed) :], header, context))
 
-    def weight_key(self, header: Header, context: bytes) -> bytes:
-        """Key of the weight of the 1: depends on all that contributors must agree on."""
-        key = self._step_keys(header.place, context)[32:]
-        return blake2b(b"".join(header.common), key=key, digest_size=32).digest()
-
-    def values_key(self, header: Header, context: bytes) -> bytes:
-        """Key of the weights of the values: the same for all sums of one step."""
-        return self._step_keys(header.place, context)[:32]
-
-    def _step_keys(self, place: Place, context: bytes) -> bytes:
-        """Both keys of a step; those of the last one are kept."""
-        if self._step is None or self._step[:2] != (place, context):
-            keys = derive(self._weights_secret, "step", *place, context, length=64)
-            self._step = place, context, keys
-        return self._step[2]
+    def step_weights(self, header: Header, context: bytes) -> StepWeights:
+        """What the check weights of a step come from; those of the last step are kept."""
+        place = (header.phase, header.step, header.attempt, header.vectors, context)
+        if self._step is None or self._step[0] != place:
+            key = derive(self._weights_secret, "step", self.name, self.profile, *place)
+            self._step = place, StepWeights.draw(key, ("", *self.keys.members))
+        return self._step[1]
 
     @cached_property
     def _weights_secret(self) -> bytes:

@@ -6,10 +6,11 @@ because no client ever acts upon a header that came from outside:
 
 - A client knows where it is in the protocol and builds the header that it expects by itself; a sum
   that carries any other header is refused, and the reason names the first field that differs.
-- A contribution's header is bound to its content. Pads depend on job, phase, step, attempt and
-  recipient, and a weight of the check slots on a hash of all the fields that the contributors
-  have in common. If the server makes two clients work under different headers, their pads do not
-  cancel or their weights differ, and the recipient refuses the sum.
+- A contribution's header is bound to its content. Pads and the weights of the check slots depend
+  on job, members, phase, step, attempt and recipient, and these weights on the other fields, too;
+  the length and the number of contributors are those of the content. If the server makes two
+  clients work under different headers, their pads do not cancel or their weights differ, and the
+  recipient refuses the sum.
 
 The bytes are canonical: a header has exactly one packed form, filled up to a multiple of 8 so that
 the numbers after it are aligned.
@@ -102,22 +103,19 @@ class Header(_Fields):
 
     def pack_for(self, sender: str) -> bytes:
         """Bytes of the header of one sender's contribution to this sum."""
-        numbers, hashes, before, after = self.common
+        before, after = self._around
         name = _string("sender", sender)
-        length = _START.size + len(numbers) + len(hashes) + len(before) + len(name) + len(after)
+        length = _START.size + len(before) + len(name) + len(after)
         size = -(-length // 8) * 8
         start = _START.pack(_MAGIC, self.version, size)
-        return b"".join((start, numbers, hashes, before, name, after, bytes(size - length)))
+        return b"".join((start, before, name, after, bytes(size - length)))
 
     @cached_property
-    def common(self) -> tuple[bytes, bytes, bytes, bytes]:
-        """What all contributions to a sum share: numbers, hashes, strings around the sender's."""
-        return (
-            self._numbers(),
-            _hashes(self.job, self.members, self.key_id),
-            _before(self.backend, self.profile, self.phase),
-            _string("recipient", self.recipient),
-        )
+    def _around(self) -> tuple[bytes, bytes]:
+        """What stands before and behind the sender's name."""
+        hashes = _hashes(self.job, self.members, self.key_id)
+        before = self._numbers() + hashes + _before(self.backend, self.profile, self.phase)
+        return before, _string("recipient", self.recipient)
 
     def _numbers(self) -> bytes:
         numbers = (self.contributors, self.step, self.attempt, self.vectors, self.length)

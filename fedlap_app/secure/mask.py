@@ -42,10 +42,11 @@ class MaskBackend(SumBackend):
         words = np.empty(values.size + checks.SLOTS, dtype="<u8")
         content = words[: values.size].view(np.int64)
         to_fixed(values, _FRACTION_BITS[self.profile], header.contributors, content)
-        key = self.weight_key(header, context)
-        check = checks.fill(self._weights(header, context), _one(key), words)
+        weights, one = self._weights(header, context)
+        check = checks.fill(weights, one, words)
         # The inner product under secret weights is a digest of the content, at no further cost.
-        self.ledger.claim(header.place, header.recipient, digest(key, check))
+        mark = weights.key + check.to_bytes(8, "little")
+        self.ledger.claim(header.place, header.recipient, mark)
         self._change(words, header)
         return words
 
@@ -58,16 +59,15 @@ class MaskBackend(SumBackend):
         words = np.frombuffer(body, dtype="<u8").copy()
         added = self.senders(header.recipient) if header.recipient else (_GROUP,)
         self._pads.change(words, header.place, header.recipient, subtract=added)
-        one = _one(self.weight_key(header, context))
-        checks.verify(self._weights(header, context), one, words, header.contributors)
+        checks.verify(*self._weights(header, context), words, header.contributors)
         return from_fixed(words[: header.length].view(np.int64), _FRACTION_BITS[self.profile])
 
-    def _weights(self, header: Header, context: bytes) -> checks.Weights:
-        """Weights of the values in the sums of a step; those of the last one are kept."""
-        key = self.values_key(header, context)
-        if self._last_weights is None or self._last_weights.key != key:
-            self._last_weights = checks.Weights(key)
-        return self._last_weights
+    def _weights(self, header: Header, context: bytes) -> tuple[checks.Weights, int]:
+        """Weights of the values in a sum, and of its 1."""
+        step = self.step_weights(header, context)
+        if self._last_weights is None or self._last_weights.key != step.key:
+            self._last_weights = checks.Weights(step.key)
+        return self._last_weights, step.ones[header.recipient]
 
     _last_weights: checks.Weights | None = None
 
@@ -97,11 +97,6 @@ class MaskBackend(SumBackend):
                 plus.append(_GROUP)
             signs[recipient] = plus, [peer for peer in partners if peer < me]
         return signs
-
-
-def _one(key: bytes) -> int:
-    """Weight of the 1."""
-    return int.from_bytes(key[:8], "little")
 
 
 class MaskAccumulator(Accumulator):

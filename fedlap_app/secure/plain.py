@@ -79,7 +79,7 @@ class PlainBackend(SumBackend):
         """Inner product of the values and of the count with weights, and norm of the values."""
         if values.size > self._weights.size:
             self._weights = _draw_weights(self.keys.group_secret("plain weights"), values.size)
-        one = 1 + int.from_bytes(self.weight_key(header, context)[:2], "little")
+        one = 1 + self.step_weights(header, context).ones[header.recipient] % 2**16
         product = float(self._weights[: values.size] @ values) + one * count
         return product, math.sqrt(values @ values)
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +62,9 @@ class Agreement:
     targets: Mapping[str, Target]
     refreshed: int
 
-    def pack(self) -> list[Data]:
-        """As parts of a file, for the member's own store only."""
+    @cached_property
+    def packed(self) -> bytes:
+        """As bytes, for the member's own store only."""
         facts = {
             "leader": self.leader,
             "senders": None if self.senders is None else dict(self.senders),
@@ -76,21 +78,22 @@ class Agreement:
         arrays = [self.layout.slot_of]
         for target in self.targets.values():
             arrays += [target.positions, target.slots]
-        contents = pack(*(array.astype("<i8").tobytes() for array in arrays))
-        return [self.keys.dump(), json.dumps(facts).encode(), contents]
+        contents = (array.astype("<i8").tobytes() for array in arrays)
+        return pack(self.keys.dump(), json.dumps(facts).encode(), *contents)
 
     @classmethod
-    def unpack(cls, parts: list[memoryview]) -> "Agreement":
-        """Read what `pack` gave."""
-        facts = json.loads(bytes(parts[1]))
-        arrays = [np.frombuffer(part, "<i8") for part in unpack(parts[2])]
+    def unpack(cls, data: Data) -> "Agreement":
+        """Read what `packed` gives."""
+        keys, table, *contents = unpack(data)
+        facts = json.loads(bytes(table))
+        arrays = [np.frombuffer(part, "<i8") for part in contents]
         targets = {
             name: Target(Frame(*frame), arrays[1 + 2 * i], arrays[2 + 2 * i])
             for i, (name, frame) in enumerate(facts["frames"].items())
         }
         senders = facts["senders"]
         return cls(
-            keys=KeyRing.load(bytes(parts[0])),
+            keys=KeyRing.load(bytes(keys)),
             leader=facts["leader"],
             senders=senders and {name: tuple(some) for name, some in senders.items()},
             layout=Layout(Frame(*facts["frame"]), arrays[0]),

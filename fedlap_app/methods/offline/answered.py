@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.methods.offline.messages import CARDS, Data, Request
+from fedlap_app.methods.offline.messages import CARDS, Data, Part, Request
 from fedlap_app.methods.offline.newest import Newest
 
 
@@ -42,7 +42,7 @@ class Answered:
         """The same after one more request."""
         return replace(self, step=request.step, request=request.digest().hex(), expects=expects)
 
-    def write(self, records: Newest, reply: Data, kept: Data = b"") -> None:
+    def write(self, records: Newest, reply: Data, kept: Part = b"") -> None:
         """Write everything as one record.
 
         Parameters

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedlap_app.errors import ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.offline.agreement import Agreement
+from fedlap_app.methods.offline.columns import Columns
 from fedlap_app.methods.offline.handshake import pack_senders
 from fedlap_app.methods.offline.messages import Data
 from fedlap_app.methods.offline.spec import OfflineSpec
@@ -21,7 +22,7 @@ from fedlap_app.secure.header import Place
 from fedlap_app.secure.transcript import Transcript
 from fedlap_app.spectral import totals as totals_of
 from fedlap_app.spectral.operators import make_operator
-from fedlap_app.spectral.solvers import Basis, Solver, make_solver
+from fedlap_app.spectral.solvers import Solver, make_solver
 from fedlap_app.spectral.start import start_block
 
 Array = NDArray[np.float64]
@@ -83,6 +84,8 @@ class Iteration:
         The summed totals of the graph (none before the first sums).
     solver
         The member's half of the solver (none before the first sums).
+    stored
+        Its columns of Q and Z.
     """
 
     subgraph: Subgraph
@@ -95,6 +98,7 @@ class Iteration:
     numbers: int = 0
     totals: Array = field(default_factory=lambda: np.zeros(0))
     solver: Solver | None = None
+    stored: Columns | None = None
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -140,7 +144,7 @@ class Iteration:
         header = self.backend.block_header(self.me, place, length=length, vectors=self.sent.vectors)
         return layout.read(self.backend.open(bytes(own), header, context=context).numbers, width)
 
-    def prepare(self, sums: Array, secret: bytes, label: str, basis: Basis) -> None:
+    def prepare(self, sums: Array, secret: bytes, label: str, stored: Columns) -> None:
         """Make the solver, as soon as the totals of the graph are known."""
         totals = totals_of.Totals.from_sums(sums)
         rows, incoming = self._rows
@@ -156,7 +160,19 @@ class Iteration:
         start = start_block(secret, label, self.subgraph.num_nodes, block, totals.nodes)
         settings = self.spec.solver_settings(len(self.agreement.keys.members))
         self.totals = np.array(sums)
-        self.solver = make_solver(self.spec.solver, operator, settings, start, basis)
+        self.solver = make_solver(self.spec.solver, operator, settings, start, stored.basis)
+        self.stored = stored
+
+    def restore(self, state: dict[str, NDArray[np.generic]]) -> None:
+        """Go on from a stored state."""
+        if self.solver is not None and self.stored is not None:
+            self.solver.restore(state)
+            self.stored.load(self.solver.columns)
+
+    def save(self) -> None:
+        """Write the new columns; whoever dies before the state is stored writes them again."""
+        if self.solver is not None and self.stored is not None:
+            self.stored.save(self.solver.columns)
 
     def settle(self) -> dict[str, NDArray[np.generic]]:
         """The state as new arrays, to be stored; the iteration goes on from the same ones.

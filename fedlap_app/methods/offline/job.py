@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline import answered as last_answer
-from fedlap_app.methods.offline import live
+from fedlap_app.methods.offline import columns, live
 from fedlap_app.methods.offline.agreement import Agreement
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake, unpack_senders
@@ -28,6 +28,7 @@ from fedlap_app.methods.offline.messages import (
     named_pieces,
     pack,
     pack_named,
+    pieces,
     unpack,
     unpack_named,
 )
@@ -38,7 +39,6 @@ from fedlap_app.secure.card import verify_cards
 from fedlap_app.secure.choice import make_backend
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.transcript import Transcript
-from fedlap_app.spectral.solvers import Basis
 
 
 class Job:
@@ -138,7 +138,6 @@ class Job:
             last.after(request, COMPARE).write(self.answers, reply, handshake.pack())
             return reply
         agreement = handshake.agree(opened, unpack_senders(request.common))
-        self.files.write("agreed", *agreement.pack())
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
         reply = pack(CONTRIBUTION, named_pieces(iteration.begin()))
@@ -170,12 +169,12 @@ class Job:
             self._prepare(iteration, small)
         else:
             iteration.solver.absorb(received, small)
-        kept = pack_arrays(iteration.settle())
+        arrays = pack_arrays(iteration.settle())
         if iteration.done:
             state, reply = last.after(request, SHARE), lead(iteration, request.step)
-            return self._keep(iteration, state, reply, kept)
+            return self._keep(iteration, state, reply, arrays)
         reply = pack(CONTRIBUTION, named_pieces(iteration.contribute(request.step)))
-        return self._keep(iteration, last.after(request, SUMS), reply, kept)
+        return self._keep(iteration, last.after(request, SUMS), reply, arrays)
 
     def _share(self, request: Request, last: Answered) -> Data:
         """Read the solution, keep the basis and forget the keys."""
@@ -186,15 +185,14 @@ class Job:
         last.after(request, "").write(self.answers, reply)
         self.secure = iteration.meter.secure
         del iteration, basis
-        self.files.drop("agreed", "columns")
+        self.files.drop(columns.FILE)
         self.answers.trim()
         self.party.retire(last.hello)
         return reply
 
-    def _keep(self, iteration: Iteration, state: Answered, reply: Data, kept: Data = b"") -> Data:
+    def _keep(self, iteration: Iteration, state: Answered, reply: Data, arrays: Data = b"") -> Data:
         """Store state and reply, then keep the iteration in memory for the next message."""
-        if iteration.solver is not None:
-            self.files.sync_columns(iteration.solver.basis.Q)
+        iteration.save()
         state = replace(
             state,
             transcript=iteration.transcript.digest.hex(),
@@ -202,7 +200,7 @@ class Job:
             columns=iteration.columns,
             numbers=iteration.numbers,
         )
-        state.write(self.answers, reply, kept)
+        state.write(self.answers, reply, [*pieces(iteration.agreement.packed, arrays)])
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
         live.keep(self.files.path, Live(self.answers.stamp, state, iteration))
         return reply
@@ -212,16 +210,16 @@ class Job:
         kept = live.take(self.files.path)
         if kept is not None and kept.last is last and isinstance(kept.work, Iteration):
             return kept.work
-        agreement = Agreement.unpack(self.files.read("agreed", 3))
+        agreed, state = unpack(last_answer.stored_rest(self.answers), 2)
+        agreement = Agreement.unpack(agreed)
         transcript = Transcript(bytes.fromhex(last.transcript))
         iteration = self._iteration(agreement, transcript, Sent(*last.sent))
         iteration.columns, iteration.numbers = last.columns, last.numbers
-        arrays = unpack_arrays(last_answer.stored_rest(self.answers))
+        arrays = unpack_arrays(state)
         if arrays:
             totals = np.asarray(arrays.pop("totals"), dtype=np.float64)
             self._prepare(iteration, totals)
-            if iteration.solver is not None:
-                iteration.solver.restore(arrays)
+            iteration.restore(arrays)
         return iteration
 
     def _iteration(self, agreement: Agreement, transcript: Transcript, sent: Sent) -> Iteration:
@@ -235,10 +233,9 @@ class Job:
         return Iteration(party.subgraph, party.spec, agreement, backend, transcript, sent)
 
     def _prepare(self, iteration: Iteration, totals: NDArray[np.float64]) -> None:
-        """Make the solver on columns in mapped files."""
+        """Make the solver."""
         rows, vectors = self.party.subgraph.num_nodes, self.party.spec.vectors
-        both = self.files.columns("columns", rows, 2 * vectors)
-        basis = Basis(both[:, :vectors], both[:, vectors:])
+        stored = columns.Columns(self.files, rows, vectors)
         secrets = self.party.secrets
         label = secrets.start_label(self.id, iteration.agreement.refreshed)
-        iteration.prepare(totals, secrets.organisation, label, basis)
+        iteration.prepare(totals, secrets.organisation, label, stored)

@@ -1,4 +1,4 @@
-"""Files of one job: packed parts written atomically, and growing columns in mapped memory."""
+"""Files of one job: packed parts written atomically, and bytes in the middle of a file."""
 
 import json
 import math
@@ -6,7 +6,6 @@ import mmap
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +52,7 @@ class JobFiles:
             if self.durable:
                 sync(self.path)
         except OSError as error:
-            raise RunError(
-                f"{target} cannot be written ({error.strerror}): free some space or set store-dir"
-            ) from None
+            raise _unwritable(target, error) from None
 
     def read(self, name: str, count: int | None = None) -> list[memoryview]:
         """Parts of a file; only those that are looked at are read from disk."""
@@ -63,30 +60,35 @@ class JobFiles:
             with (self.path / name).open("rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise RunError(
-                f"{self.path / name} cannot be read ({error}): was the store changed? "
-                "Start a new job"
-            ) from None
+            raise _unreadable(self.path / name, error) from None
         return unpack(memoryview(content), count)
 
-    def columns(self, name: str, rows: int, count: int) -> NDArray[np.float64]:
-        """A matrix, column after column, in mapped memory; zeros when it is new."""
-        handle = _private(self.path / name, os.O_RDWR)
+    def write_at(self, name: str, offset: int, data: Data) -> None:
+        """Write into a file that may be torn, because nothing counts on its content yet."""
         try:
-            if os.fstat(handle).st_size != 8 * rows * count:
-                os.ftruncate(handle, 8 * rows * count)
-            content = mmap.mmap(handle, 8 * rows * count)
-        finally:
-            os.close(handle)
-        return np.frombuffer(content, dtype=np.float64).reshape((rows, count), order="F")
+            handle = _private(self.path / name, os.O_WRONLY)
+            try:
+                while len(data):
+                    done = os.pwrite(handle, data, offset)
+                    data, offset = data[done:], offset + done
+                if self.durable:
+                    os.fdatasync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise _unwritable(self.path / name, error) from None
 
-    def sync_columns(self, matrix: NDArray[np.float64]) -> None:
-        """Bring a mapped matrix to disk, if durable."""
-        content: Any = matrix
-        while content is not None and not isinstance(content, mmap.mmap):
-            content = content.obj if isinstance(content, memoryview) else content.base
-        if self.durable and content is not None:
-            content.flush()
+    def read_at(self, name: str, offset: int, size: int) -> bytes:
+        """Some bytes of a file."""
+        try:
+            with (self.path / name).open("rb") as file:
+                file.seek(offset)
+                content = file.read(size)
+        except OSError as error:
+            raise _unreadable(self.path / name, error) from None
+        if len(content) < size:
+            raise _unreadable(self.path / name, "it is cut")
+        return content
 
     def drop(self, *names: str) -> None:
         """Delete files."""
@@ -114,6 +116,16 @@ def unpack_arrays(data: Data) -> dict[str, NDArray[np.generic]]:
         arrays[name] = np.frombuffer(part, dtype=np.dtype(kind)).reshape(shape).copy()
         at += size
     return arrays
+
+
+def _unwritable(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"{path} cannot be written ({error.strerror}): free some space or set store-dir"
+    )
+
+
+def _unreadable(path: Path, reason: object) -> RunError:
+    return RunError(f"{path} cannot be read ({reason}): was the store changed? Start a new job")
 
 
 def _private(path: Path, flags: int) -> int:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fedlap_app.errors import RunError
-from fedlap_app.methods.offline.messages import Data, pieces, unpack
+from fedlap_app.methods.offline.messages import Part, pieces, unpack
 
 _HEAD = struct.Struct("<QQ")
 
@@ -50,7 +50,7 @@ class Newest:
         """Which record is the newest."""
         return max((_stamp_at(path) for path in self._paths), key=lambda found: found.number)
 
-    def write(self, *parts: Data) -> None:
+    def write(self, *parts: Part) -> None:
         """Write the next record."""
         number = self.stamp.number + 1
         path = self._paths[number % 2]
@@ -76,7 +76,7 @@ class Newest:
             sync(self._folder)
         return handle
 
-    def _fill(self, handle: int, parts: tuple[Data, ...]) -> int:
+    def _fill(self, handle: int, parts: tuple[Part, ...]) -> int:
         """Write the content; gives its size."""
         content = [piece for piece in pieces(*parts) if len(piece)]
         size = sum(map(len, content))

@@ -19,13 +19,13 @@ def test_files_of_parts_are_private_and_come_back(files):
     assert [path.name for path in files.path.iterdir()] == ["keys"]
 
 
-def test_columns_are_kept_on_disk(files):
-    first = files.columns("Q", 5, 3)
-    assert not first.any()
-    assert first.flags.f_contiguous
-    first[:, 1] = np.arange(5)
-    files.sync_columns(first)
-    np.testing.assert_array_equal(files.columns("Q", 5, 3)[:, 1], np.arange(5))
+def test_bytes_in_the_middle_of_a_file_come_back(files):
+    files.write_at("columns", 5, b"second")
+    files.write_at("columns", 2, b"one")
+    assert files.read_at("columns", 0, 11) == b"\0\0onesecond"
+    with pytest.raises(RunError, match="it is cut"):
+        files.read_at("columns", 0, 12)
+    assert (files.path / "columns").stat().st_mode & 0o077 == 0
 
 
 def test_arrays_of_every_kind_come_back_in_c_order():
