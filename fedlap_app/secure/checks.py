@@ -36,44 +36,52 @@ Limbs = NDArray[np.float64]
 class Weights:
     """Weights of the values in all sums of one step, drawn as far as they are needed.
 
-    Parameters
-    ----------
-    key : bytes
-        32 bytes.
+    The object serves step after step, so that its memory is used again.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self.key = key
-        self._stream = Stream(key)
+    def __init__(self) -> None:
+        self.key = b""
+        self._stream: Stream | None = None
+        self._drawn = 0
         self._limbs: Limbs = np.empty((0, _LIMBS))
         self._room: Limbs = np.empty((CHUNK, _LIMBS))
 
+    def use(self, key: bytes) -> "Weights":
+        """Go over to the weights of another step, with a key of 32 bytes."""
+        if key != self.key:
+            self.key, self._stream, self._drawn = key, Stream(key), 0
+        return self
+
     def inner_product(self, words: NDArray[np.int64]) -> int:
         """Inner product with words below 2^60, modulo the prime."""
-        if len(self._limbs) < words.size:
-            self._draw(words.size)
-        total = np.zeros((_LIMBS, _LIMBS))
+        self._draw(words.size)
+        total = np.zeros((_LIMBS, _LIMBS), dtype=np.int64)
         for start in range(0, words.size, CHUNK):
             part = words[start : start + CHUNK]
             left = self._room[: part.size]
             left[:] = part.view("<u2").reshape(part.size, _LIMBS)
             # The upper limb of two's complement has the sign.
             left[:, -1] = part.view("<i2")[_LIMBS - 1 :: _LIMBS]
-            total += left.T @ self._limbs[start : start + part.size]
+            total += (left.T @ self._limbs[start : start + part.size]).astype(np.int64)
         exact = sum(
-            int(cell) << _LIMB_BITS * (i + j)
+            cell << _LIMB_BITS * (i + j)
             for i, row in enumerate(total.tolist())
             for j, cell in enumerate(row)
         )
         return int(exact % PRIME)
 
     def _draw(self, count: int) -> None:
-        """Go on in the stream; it is read by whole chunks."""
-        parts = [self._limbs]
-        for _ in range(len(self._limbs), count, CHUNK):
+        """Draw so many weights, by whole chunks."""
+        if len(self._limbs) < count:
+            room: Limbs = np.empty((-(-count // CHUNK) * CHUNK, _LIMBS))
+            room[: self._drawn] = self._limbs[: self._drawn]
+            self._limbs = room
+        while self._drawn < count and self._stream is not None:
             words = self._stream.next(CHUNK)
-            parts.append(words.view("<u2").reshape(CHUNK, _LIMBS).astype(np.float64))
-        self._limbs = np.concatenate(parts)
+            self._limbs[self._drawn : self._drawn + CHUNK] = words.view("<u2").reshape(
+                CHUNK, _LIMBS
+            )
+            self._drawn += CHUNK
 
 
 def fill(weights: Weights, one: int, words: NDArray[np.uint64]) -> int:

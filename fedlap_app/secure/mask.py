@@ -65,11 +65,11 @@ class MaskBackend(SumBackend):
     def _weights(self, header: Header, context: bytes) -> tuple[checks.Weights, int]:
         """Weights of the values in a sum, and of its 1."""
         step = self.step_weights(header, context)
-        if self._last_weights is None or self._last_weights.key != step.key:
-            self._last_weights = checks.Weights(step.key)
-        return self._last_weights, step.ones[header.recipient]
+        return self._check_weights.use(step.key), step.ones[header.recipient]
 
-    _last_weights: checks.Weights | None = None
+    @cached_property
+    def _check_weights(self) -> checks.Weights:
+        return checks.Weights()
 
     def _change(self, words: NDArray[np.uint64], header: Header) -> None:
         """Put this member's pads on a contribution."""

@@ -28,37 +28,31 @@ _BLOCK = 16
 
 
 class Stream:
-    """Pseudo-random words under one key, from the start of one nonce on.
+    """Pseudo-random words under one key.
 
     Parameters
     ----------
     key : bytes
         32 bytes.
-    buffer : bytearray, optional
-        From `Stream.new_buffer`, for streams that take turns (default: a buffer of its own).
     """
 
-    def __init__(self, key: bytes, buffer: bytearray | None = None) -> None:
-        self._context: CipherContext = Cipher(
-            algorithms.AES(key), modes.CTR(bytes(_BLOCK))
-        ).encryptor()
-        self._buffer = self.new_buffer() if buffer is None else buffer
-        self._words = np.frombuffer(self._buffer, "<u8", CHUNK)
-
-    @staticmethod
-    def new_buffer() -> bytearray:
-        """Room for one chunk of words."""
-        return bytearray(8 * CHUNK + _BLOCK)
-
-    def seek(self, nonce: bytes) -> "Stream":
-        """Go to the first word at a nonce of 8 bytes."""
-        self._context.reset_nonce(nonce.ljust(_BLOCK, b"\0"))
-        return self
+    def __init__(self, key: bytes) -> None:
+        self._cipher = _counter_mode(key)
+        self._buffer = _new_buffer()
 
     def next(self, count: int) -> NDArray[np.uint64]:
-        """Next words, at most `CHUNK`; valid until the buffer is used again."""
-        self._context.update_into(_ZEROS[: 8 * count], self._buffer)
-        return self._words[:count]
+        """Next words, at most `CHUNK`; valid until the next call."""
+        self._cipher.update_into(_ZEROS[: 8 * count], self._buffer)
+        return np.frombuffer(self._buffer, "<u8", count)
+
+
+def _counter_mode(key: bytes) -> CipherContext:
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(_BLOCK))).encryptor()
+
+
+def _new_buffer() -> bytearray:
+    """Room for one chunk of words, and what the cipher wants behind it."""
+    return bytearray(8 * CHUNK + _BLOCK)
 
 
 class Pads:
@@ -72,9 +66,10 @@ class Pads:
 
     def __init__(self, keys: KeyRing) -> None:
         self._keys = keys
-        self._streams: dict[tuple[str, str], Stream] = {}
+        self._ciphers: dict[tuple[str, str], CipherContext] = {}
         self._index = {name: index for index, name in enumerate(keys.members)}
-        self._buffer = Stream.new_buffer()
+        self._buffer = _new_buffer()
+        self._words = np.frombuffer(self._buffer, "<u8", CHUNK)
         self._lock = threading.Lock()
 
     def change(
@@ -100,27 +95,32 @@ class Pads:
             Peers whose pad is added or subtracted.
         """
         target = self._index[recipient] if recipient else EVERYONE
-        nonce = struct.pack(">IHH", place.step, place.attempt, target)
-        # Streams are kept and have a position, so two threads must not use them at once.
+        nonce = struct.pack(">IHHQ", place.step, place.attempt, target, 0)
+        # Ciphers are kept and have a position, so two threads must not use them at once.
         with self._lock:
-            plus = [self._stream(peer, place.phase).seek(nonce) for peer in add]
-            minus = [self._stream(peer, place.phase).seek(nonce) for peer in subtract]
+            plus = [self._cipher(peer, place.phase, nonce) for peer in add]
+            minus = [self._cipher(peer, place.phase, nonce) for peer in subtract]
             for start in range(0, words.size, CHUNK):
                 chunk = words[start : start + CHUNK]
-                for stream in plus:
-                    np.add(chunk, stream.next(chunk.size), out=chunk)
-                for stream in minus:
-                    np.subtract(chunk, stream.next(chunk.size), out=chunk)
+                zeros, pad = _ZEROS[: chunk.nbytes], self._words[: chunk.size]
+                for cipher in plus:
+                    cipher.update_into(zeros, self._buffer)
+                    np.add(chunk, pad, out=chunk)
+                for cipher in minus:
+                    cipher.update_into(zeros, self._buffer)
+                    np.subtract(chunk, pad, out=chunk)
 
-    def _stream(self, peer: str, phase: str) -> Stream:
-        """Stream shared with a peer (or the group) in one phase."""
-        if (peer, phase) not in self._streams:
+    def _cipher(self, peer: str, phase: str, nonce: bytes) -> CipherContext:
+        """Key stream shared with a peer (or the group) in one phase, at a nonce."""
+        cipher = self._ciphers.get((peer, phase))
+        if cipher is None:
             purpose = f"pads {phase}"
             secret = (
                 self._keys.pair_secret(peer, purpose) if peer else self._keys.group_secret(purpose)
             )
-            self._streams[peer, phase] = Stream(secret, self._buffer)
-        return self._streams[peer, phase]
+            cipher = self._ciphers[peer, phase] = _counter_mode(secret)
+        cipher.reset_nonce(nonce)
+        return cipher
 
 
 def pad_partners(me: str, senders: Sequence[str], seed: bytes) -> tuple[str, ...]:
