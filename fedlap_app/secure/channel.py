@@ -28,7 +28,7 @@ class Channel:
     Parameters
     ----------
     secret : bytes
-        Key that only those who may read hold.
+        Key that only those who may read hold; what is made of it here is made for nothing else.
     job, sender, recipient : str
         What the channel belongs to; part of every message.
     """
@@ -37,7 +37,7 @@ class Channel:
         self.job = job
         self.sender = sender
         self.recipient = recipient
-        self._cipher = AESSIV(derive(secret, "aead", job, sender, recipient, length=64))
+        self._cipher = AESSIV(derive(secret, "channel", job, sender, recipient, length=64))
 
     def seal(self, data: bytes, place: Place, *, pad_to: int = 0) -> bytes:
         """Seal a message for one place.

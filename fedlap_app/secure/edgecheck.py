@@ -47,7 +47,7 @@ class EdgeList:
     weights: NDArray[np.float64]
 
     def digest(self, key: bytes) -> bytes:
-        """Digest of the list, whatever its order, under the key of the pair."""
+        """Digest of the list, whatever its order, under a key that the pair uses for this only."""
         codes = 2 * (self.ends[0] * self.second.size + self.ends[1]) + self.against
         order = np.lexsort((self.weights, codes))
         content = encode(
@@ -56,7 +56,7 @@ class EdgeList:
             codes[order].astype("<i8").tobytes(),
             self.weights[order].astype("<f8").tobytes(),
         )
-        return hmac.digest(derive(key, "edge list"), content, "sha256")
+        return hmac.digest(key, content, "sha256")
 
 
 def _texts(ids: NDArray[np.str_]) -> tuple[bytes, bytes]:

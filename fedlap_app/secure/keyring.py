@@ -82,12 +82,15 @@ class KeyRing:
 
     def pair_secret(self, peer: str, purpose: str) -> bytes:
         """Key for one purpose that only this member and the peer can derive."""
+        return derive(self._root(peer), purpose, self.job)
+
+    def _root(self, peer: str) -> bytes:
         if peer not in self.roots:
             raise ProtocolError(
                 f"{self.me!r} shares no key with {peer!r}; the members of this job are "
                 f"{', '.join(self.members)}."
             )
-        return derive(self.roots[peer], purpose, self.job)
+        return self.roots[peer]
 
     def group_secret(self, purpose: str) -> bytes:
         """Key for one purpose that every member can derive, and nobody else."""
@@ -97,11 +100,11 @@ class KeyRing:
 
     def outbox(self, peer: str) -> Channel:
         """Channel from this member to a peer."""
-        return Channel(self.pair_secret(peer, "channel"), self.job, self.me, peer)
+        return Channel(self._root(peer), self.job, self.me, peer)
 
     def inbox(self, peer: str) -> Channel:
         """Channel from a peer to this member."""
-        return Channel(self.pair_secret(peer, "channel"), self.job, peer, self.me)
+        return Channel(self._root(peer), self.job, peer, self.me)
 
     def broadcast(self, sender: str) -> Channel:
         """Channel from one member to all: one text for everyone under the group key."""

@@ -1,7 +1,6 @@
 """The basis vectors of one member while they grow: in memory, and column after column in a file."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.spectral.solvers import Basis
@@ -9,11 +8,9 @@ from fedlap_app.spectral.solvers import Basis
 FILE = "columns"
 _WORD = 8
 
-Array = NDArray[np.float64]
-
 
 class Columns:
-    """Q and Z of one member; all columns of Q come first in the file.
+    """Q and Z of one member; in the file each column of Q is followed by that of Z.
 
     Parameters
     ----------
@@ -26,27 +23,24 @@ class Columns:
     def __init__(self, files: JobFiles, rows: int, vectors: int) -> None:
         self.basis = Basis.allocate(rows, vectors)
         self._files = files
+        self._pair = 2 * _WORD * rows
         self._last = 0
         self._count = 0
 
     def load(self, count: int) -> None:
         """Read the first columns, which another process has saved."""
-        for matrix, offset in self._matrices() if count else ():
-            part = matrix[:, :count]
-            content = self._files.read_at(FILE, offset, _WORD * part.size)
-            part[:] = np.frombuffer(content, "<f8").reshape(part.shape, order="F")
+        if count:
+            content = self._files.read_at(FILE, 0, count * self._pair)
+            pairs = np.frombuffer(content, "<f8").reshape(count, 2, -1)
+            self.basis.Q[:, :count], self.basis.Z[:, :count] = pairs[:, 0].T, pairs[:, 1].T
         self._last, self._count = 0, count
 
     def save(self, count: int) -> None:
         """Write the columns since the last call; without new ones, the last block once more."""
         if count > self._count:
             self._last, self._count = self._count, count
-        for matrix, offset in self._matrices():
-            block = np.ascontiguousarray(matrix[:, self._last : count].T, dtype="<f8")
-            if block.size:
-                at = offset + _WORD * self._last * len(matrix)
-                self._files.write_at(FILE, at, block.data.cast("B"))
-
-    def _matrices(self) -> tuple[tuple[Array, int], ...]:
-        """Both matrices, and where each begins in the file."""
-        return (self.basis.Q, 0), (self.basis.Z, _WORD * self.basis.Q.size)
+        new = slice(self._last, count)
+        pairs = np.stack([self.basis.Q[:, new].T, self.basis.Z[:, new].T], axis=1)
+        if pairs.size:
+            content = pairs.astype("<f8", copy=False).data.cast("B")
+            self._files.write_at(FILE, self._last * self._pair, content)

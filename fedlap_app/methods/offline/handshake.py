@@ -127,7 +127,7 @@ class Handshake:
     def _digest(self, peer: str) -> bytes:
         """Digest of the edges shared with a peer; `digests` keeps it."""
         if peer not in self.digests:
-            key = self.keys.pair_secret(peer, "edges")
+            key = self.keys.pair_secret(peer, "edge list")
             self.digests[peer] = self._border(peer).digest(key, self.subgraph)
         return self.digests[peer]
 

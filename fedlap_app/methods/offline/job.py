@@ -57,11 +57,12 @@ class Job:
         self.id = job
         self.files: JobFiles = party.job(job)
         self.answers = self.files.newest(ANSWERED)
+        self.key = self.files.at("")
         self.secure = 0.0
 
     def answer(self, request: Request, pending: Pending | None) -> Data:
         """Reply to a request: the stored bytes when it is repeated."""
-        kept = live.find(self.files.path, self.answers.stamp)
+        kept = live.find(self.key, self.answers.stamp)
         last = kept.last if kept else Answered.read(self.answers)
         if last_answer.is_repeated(last, request):
             return last_answer.stored_reply(self.answers)
@@ -117,12 +118,12 @@ class Job:
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
         state = state.after(request, PAIRS)
         state.write(self.answers, reply, handshake.pack())
-        live.keep(self.files.path, Live(self.answers.stamp, state, handshake))
+        live.keep(self.key, Live(self.answers.stamp, state, handshake))
         return reply
 
     def _handshake(self, last: Answered) -> Handshake:
         """The handshake as it was begun."""
-        kept = live.take(self.files.path)
+        kept = live.take(self.key)
         if kept is not None and kept.last is last and isinstance(kept.work, Handshake):
             return kept.work
         begun = last_answer.stored_rest(self.answers)
@@ -202,12 +203,12 @@ class Job:
         )
         state.write(self.answers, reply, [*pieces(iteration.agreement.packed, arrays)])
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
-        live.keep(self.files.path, Live(self.answers.stamp, state, iteration))
+        live.keep(self.key, Live(self.answers.stamp, state, iteration))
         return reply
 
     def _take(self, last: Answered) -> Iteration:
         """The iteration of the last answer; whatever fails from here on starts from the store."""
-        kept = live.take(self.files.path)
+        kept = live.take(self.key)
         if kept is not None and kept.last is last and isinstance(kept.work, Iteration):
             return kept.work
         agreed, state = unpack(last_answer.stored_rest(self.answers), 2)

@@ -25,30 +25,37 @@ class JobFiles:
     durable
         Whether a write must survive a power failure. A process that dies loses nothing either
         way; a simulation repeats itself and can do without.
+    prefix
+        What the names of all files begin with (default: nothing).
     """
 
-    def __init__(self, path: Path, *, durable: bool) -> None:
+    def __init__(self, path: Path, *, durable: bool, prefix: str = "") -> None:
         self.path = path
         self.durable = durable
+        self.prefix = prefix
+
+    def at(self, name: str) -> str:
+        """Where a file is."""
+        return f"{self.path}/{self.prefix}{name}"
 
     def has(self, name: str) -> bool:
         """Whether the file is there."""
-        return (self.path / name).is_file()
+        return Path(self.at(name)).is_file()
 
     def newest(self, name: str) -> Newest:
         """The newest record of a series."""
-        return Newest(self.path, name, durable=self.durable)
+        return Newest(self.path, f"{self.prefix}{name}", durable=self.durable)
 
     def write(self, name: str, *parts: Data) -> None:
         """Write a file of parts: beside its place, synced if durable, then renamed."""
-        part, target = self.path / f".{name}.part", self.path / name
+        part, target = f"{self.path}/.{self.prefix}{name}.part", self.at(name)
         try:
             with os.fdopen(_private(part, os.O_WRONLY | os.O_TRUNC), "wb") as file:
                 file.writelines(pieces(*parts))
                 if self.durable:
                     file.flush()
                     os.fsync(file.fileno())
-            part.replace(target)
+            Path(part).replace(target)
             if self.durable:
                 sync(self.path)
         except OSError as error:
@@ -57,16 +64,16 @@ class JobFiles:
     def read(self, name: str, count: int | None = None) -> list[memoryview]:
         """Parts of a file; only those that are looked at are read from disk."""
         try:
-            with (self.path / name).open("rb") as file:
+            with Path(self.at(name)).open("rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise _unreadable(self.path / name, error) from None
+            raise _unreadable(self.at(name), error) from None
         return unpack(memoryview(content), count)
 
     def write_at(self, name: str, offset: int, data: Data) -> None:
         """Write into a file that may be torn, because nothing counts on its content yet."""
         try:
-            handle = _private(self.path / name, os.O_WRONLY)
+            handle = _private(self.at(name), os.O_WRONLY)
             try:
                 while len(data):
                     done = os.pwrite(handle, data, offset)
@@ -76,24 +83,24 @@ class JobFiles:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise _unwritable(self.path / name, error) from None
+            raise _unwritable(self.at(name), error) from None
 
     def read_at(self, name: str, offset: int, size: int) -> bytes:
         """Some bytes of a file."""
         try:
-            with (self.path / name).open("rb") as file:
+            with Path(self.at(name)).open("rb") as file:
                 file.seek(offset)
                 content = file.read(size)
         except OSError as error:
-            raise _unreadable(self.path / name, error) from None
+            raise _unreadable(self.at(name), error) from None
         if len(content) < size:
-            raise _unreadable(self.path / name, "it is cut")
+            raise _unreadable(self.at(name), "it is cut")
         return content
 
     def drop(self, *names: str) -> None:
         """Delete files."""
         for name in names:
-            (self.path / name).unlink(missing_ok=True)
+            Path(self.at(name)).unlink(missing_ok=True)
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
@@ -118,20 +125,20 @@ def unpack_arrays(data: Data) -> dict[str, NDArray[np.generic]]:
     return arrays
 
 
-def _unwritable(path: Path, error: OSError) -> RunError:
+def _unwritable(path: str, error: OSError) -> RunError:
     return RunError(
         f"{path} cannot be written ({error.strerror}): free some space or set store-dir"
     )
 
 
-def _unreadable(path: Path, reason: object) -> RunError:
+def _unreadable(path: str, reason: object) -> RunError:
     return RunError(f"{path} cannot be read ({reason}): was the store changed? Start a new job")
 
 
-def _private(path: Path, flags: int) -> int:
+def _private(path: str, flags: int) -> int:
     """Open a file that only its owner can read, in a folder that is made when it is missing."""
     try:
         return os.open(path, flags | os.O_CREAT, 0o600)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, flags | os.O_CREAT, 0o600)

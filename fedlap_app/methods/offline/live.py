@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from pathlib import Path
 
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake
@@ -21,21 +20,21 @@ class Live:
     work: Handshake | Iteration
 
 
-_live: "OrderedDict[Path, Live]" = OrderedDict()
+_live: "OrderedDict[str, Live]" = OrderedDict()
 
 
-def find(job: Path, stamp: Stamp) -> Live | None:
+def find(job: str, stamp: Stamp) -> Live | None:
     """What is in memory of a job, unless another process has gone on with it."""
     kept = _live.get(job)
     return kept if kept is not None and kept.stamp == stamp else None
 
 
-def take(job: Path) -> Live | None:
+def take(job: str) -> Live | None:
     """The same without a look at the store; it is kept no longer."""
     return _live.pop(job, None)
 
 
-def keep(job: Path, live: Live) -> None:
+def keep(job: str, live: Live) -> None:
     """Keep what was stored."""
     _live[job] = live
     while len(_live) > _MOST:

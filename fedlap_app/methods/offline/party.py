@@ -1,7 +1,6 @@
 """One organisation as the offline phase sees it: its part of the graph, its secrets, its store."""
 
 import logging
-import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.card import issue_card
 
 ANSWERED = "answered"
-_PREFIX = "offline-"
+_PREFIX = "job-"
 _JOBS_KEPT = 3
 _PENDING = "pending"
 _REFRESHED = "refreshed"
@@ -94,7 +93,8 @@ class Party:
         """Files of one job."""
         if not job.isalnum():
             raise ProtocolError(f"{job!r} is no job id; it was altered.")
-        return JobFiles(self.root / "jobs" / f"{_PREFIX}{job}", durable=self.durable)
+        # Files beside each other: a folder takes longer to make than a file to write.
+        return JobFiles(self.common.path, durable=self.durable, prefix=f"{_PREFIX}{job}-")
 
     def answers(self, job: str) -> Newest:
         """What was answered in one job."""
@@ -102,12 +102,14 @@ class Party:
 
     def jobs(self) -> list[str]:
         """Ids of the jobs that have files, the newest last."""
-        folders = sorted((self.root / "jobs").glob(f"{_PREFIX}*"), key=_age)
-        return [folder.name.removeprefix(_PREFIX) for folder in folders]
+        files = sorted(self.common.path.glob(f"{_PREFIX}*-{ANSWERED}-*"), key=_age)
+        found = dict.fromkeys(path.name.split("-")[1] for path in reversed(files))
+        return [*found][::-1]
 
     def forget(self, job: str) -> None:
         """Delete the files of a job."""
-        shutil.rmtree(self.job(job).path, ignore_errors=True)
+        for path in self.common.path.glob(f"{_PREFIX}{job}-*"):
+            path.unlink(missing_ok=True)
 
     def make_room(self) -> None:
         """Delete the oldest jobs but for a few."""

@@ -282,7 +282,7 @@ class TestMembersRefuse:
         # The victim's own view of the last sums is replaced, as if it had opened other ones.
         from fedlap_app.methods.offline import live
 
-        path = phase.members[victim].party.job(coordinator.request.job).path
+        path = phase.members[victim].party.job(coordinator.request.job).at("")
         kept = live._live[path].work
         kept.transcript = extend(kept.transcript, b"other")
         with pytest.raises(ProtocolError, match="told other sums"):
