@@ -1,4 +1,4 @@
-"""The structure model g(U_v W) of FedLap+ and its regulariser.
+"""The structure model g: of a node's structure features S_v (FedLap) or U_v W (FedLap+).
 
 W maps a node's row of the spectral basis to structure features; the Rayleigh quotient of W keeps
 the weight on the smooth end of the spectrum (paper, equation `rayleigh_spect`).
@@ -16,27 +16,39 @@ from fedlap_app.learning.specs import StructureSpec
 START_SPREAD = 0.05
 
 
-class StructureModel(nn.Module):
-    """Linear layers on the normalised structure features act(U W)."""
+class StructureHead(nn.Module):
+    """Linear layers on normalised structure features, whose activation comes first."""
 
     def __init__(self, spec: StructureSpec) -> None:
         super().__init__()
         self.spec = spec
-        self.W = nn.Parameter(START_SPREAD * torch.randn(spec.rank, spec.width))
         self.norm = nn.LayerNorm(spec.width) if spec.norm else None
         widths = (spec.width, *spec.hidden, spec.num_classes)
         self.layers = nn.ModuleList(itertools.starmap(nn.Linear, itertools.pairwise(widths)))
 
-    def forward(self, basis: Tensor) -> Tensor:
-        """Logits of all nodes, (n, classes), from their rows of the basis (n, rank)."""
-        weights = self.W / self.W.norm() if self.spec.unit_norm else self.W
-        hidden = _ACTIVATION[self.spec.activation](basis @ weights)
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits of all nodes, (n, classes), from their structure features (n, width)."""
+        hidden = _ACTIVATION[self.spec.activation](features)
         if self.norm is not None:
             hidden = self.norm(hidden)
         for number, layer in enumerate(self.layers):
             hidden = hidden if number == 0 else hidden.relu()
             hidden = layer(functional.dropout(hidden, self.spec.dropout, self.training))
         return hidden
+
+
+class StructureModel(StructureHead):
+    """The same on U W, with W learned."""
+
+    def __init__(self, spec: StructureSpec) -> None:
+        start = START_SPREAD * torch.randn(spec.rank, spec.width)
+        super().__init__(spec)
+        self.W = nn.Parameter(start)
+
+    def forward(self, basis: Tensor) -> Tensor:
+        """Logits of all nodes, (n, classes), from their rows of the basis (n, rank)."""
+        weights = self.W / self.W.norm() if self.spec.unit_norm else self.W
+        return super().forward(basis @ weights)
 
 
 def _same(values: Tensor) -> Tensor:
