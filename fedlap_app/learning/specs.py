@@ -9,6 +9,7 @@ from fedlap_app.errors import ConfigError
 Kind = Literal["sage", "gcn", "decoupled"]
 OptimizerName = Literal["adam", "sgd"]
 Activation = Literal["relu", "tanh", "none"]
+SMOOTHERS = ("sym", "laplacian")  # operators whose regulariser organisations can share
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.learning.features import Features, features_on
 from fedlap_app.learning.guesses import Guesses
 from fedlap_app.learning.propagation import neighbour_mean, random_walk, symmetric
+from fedlap_app.learning.smoothness import LaplacianShare
 from fedlap_app.learning.sparse import SparseMatrix
 from fedlap_app.learning.specs import Kind, ModelSpec
 
@@ -50,6 +51,8 @@ class GraphTensors:
     guesses : tuple of Tensor | None
         Guessed class probabilities (n, classes) and weights (n,) of nodes without a label for
         training.
+    share : LaplacianShare | None
+        Share of the Laplacian regulariser, for models with learned rows.
     """
 
     kind: Kind
@@ -62,6 +65,7 @@ class GraphTensors:
     basis: Tensor | None = None
     eigenvalues: Tensor | None = None
     guesses: tuple[Tensor, Tensor] | None = None
+    share: LaplacianShare | None = None
 
     @property
     def num_nodes(self) -> int:
