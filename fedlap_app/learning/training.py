@@ -70,7 +70,8 @@ def train_epochs(
     model : nn.Module
         Maps ``tensors`` to logits.
     tensors : GraphTensors
-        Where to train; without training nodes the model stays as it is.
+        Where to train; without training nodes the model stays as it is, unless it says that it
+        ``learns_unlabelled``.
     spec : TrainSpec
         Epochs and step rule.
     seed : int
@@ -86,7 +87,7 @@ def train_epochs(
         Loss nan and 0 examples when there is no training node.
     """
     num_examples = len(tensors.splits["train"])
-    if num_examples == 0:
+    if num_examples == 0 and not getattr(model, "learns_unlabelled", False):
         return TrainReport(loss=math.nan, num_examples=0)
     parameters = [value for value in model.parameters() if value.requires_grad]
     rule = optimizer or Optimizer(parameters, spec)
@@ -100,4 +101,5 @@ def train_epochs(
             f"Training diverged with learning rate {spec.learning_rate:g}: a parameter is not "
             "finite; lower the learning rate."
         )
-    return TrainReport(loss=float(loss.detach()), num_examples=num_examples)
+    known = float(loss.detach()) if num_examples else math.nan
+    return TrainReport(loss=known, num_examples=num_examples)
