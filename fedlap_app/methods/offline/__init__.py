@@ -18,7 +18,10 @@ round trip, `compare`, gives the counts for the error, and the ids stay in local
 hold a finished basis of the same job, `reuse` (the cards again) ends the phase after `hello`. When
 all have the job of the server's checkpoint open, the phase goes on there after `hello`.
 
-Then a round trip a step of the solver, and two for the small eigenproblem::
+A job that only names rows which are learned together (`row_keys`) ends here: the reply to `pairs`
+lists their names.
+
+Otherwise there is a round trip a step of the solver, and two for the small eigenproblem::
 
     sums     -> the sum for this member, the small sum <- a contribution to the block sum of every
     ...                                                   other member, one to the small sum

@@ -21,6 +21,7 @@ from fedlap_app.methods.offline.messages import (
     MISMATCH,
     PAIRS,
     REUSE,
+    ROWS,
     SHARE,
     SOLUTION,
     SUMS,
@@ -55,12 +56,15 @@ class Choices:
         Go on with the job of the checkpoint, if all have it.
     refresh
         Compute a new basis even if all hold one.
+    rows
+        End with the handshake, which names the rows that are learned together.
     """
 
     hello: str
     hide_topology: bool = True
     resume: bool = True
     refresh: bool = False
+    rows: bool = False
 
 
 class Coordinator:
@@ -77,7 +81,7 @@ class Coordinator:
     """
 
     def __init__(self, names: Sequence[str], choices: Choices, checkpoints: Checkpoints) -> None:
-        if len(names) < 2:
+        if len(names) < (1 if choices.rows else 2):
             raise RunError(
                 f"{len(names)} organisation takes part; the offline phase needs two or more"
             )
@@ -86,6 +90,7 @@ class Coordinator:
         self.done = self.reused = self.resumed = self.simulated = False
         self.senders: dict[str, tuple[str, ...]] | None = None
         self.facts: Mapping[str, Any] = {}
+        self.row_names: dict[str, bytes] = {}
         self._checkpoints = checkpoints
         self._roster: Roster | None = None
         self._replies: dict[str, list[memoryview]] = {}
@@ -157,8 +162,12 @@ class Coordinator:
             raise RunError(describe(self._replies))
         else:
             self._tags({DONE})
-            self.done, self.reused = True, kind == REUSE
-            self._checkpoints.drop(self.roster.settings, self.roster.members_hash)
+            self.reused = kind == REUSE
+            self._finish()
+
+    def _finish(self) -> None:
+        self.done = True
+        self._checkpoints.drop(self.roster.settings, self.roster.members_hash)
 
     def _after_hello(self) -> None:
         """Reuse a basis that all hold, go on with a job that all have, or start a new one."""
@@ -219,10 +228,15 @@ class Coordinator:
 
     def _after_sums(self, price: Mapping[str, Mapping[str, Any]]) -> None:
         """Hand out sums, hashes of edges that differ, or the solution of the leader."""
-        tags = self._tags({CONTRIBUTION, MISMATCH, SOLUTION, WAITING})
+        tags = self._tags(
+            {ROWS, MISMATCH} if self.choices.rows else {CONTRIBUTION, MISMATCH, SOLUTION, WAITING}
+        )
         job, step = self.request.job, self.request.step + 1
         if MISMATCH in tags:
             self._ask(Request(COMPARE, job, step), self._mismatches())
+        elif ROWS in tags:
+            self.row_names = {name: bytes(parts[-1]) for name, parts in self._replies.items()}
+            self._finish()
         elif tags == {CONTRIBUTION} and self._sums is not None:
             sums, common = self._sums, self._sums.small()
             own = {name: sums.block(name) for name in self.names}

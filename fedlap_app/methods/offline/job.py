@@ -21,6 +21,7 @@ from fedlap_app.methods.offline.messages import (
     DONE,
     MISMATCH,
     PAIRS,
+    ROWS,
     SHARE,
     SUMS,
     Data,
@@ -34,6 +35,7 @@ from fedlap_app.methods.offline.messages import (
 )
 from fedlap_app.methods.offline.party import ANSWERED, Party, Pending, log
 from fedlap_app.methods.offline.ritz_share import finish, lead
+from fedlap_app.methods.offline.row_keys import name_rows, write_order
 from fedlap_app.secure.backend import InsecureWarning
 from fedlap_app.secure.card import verify_cards
 from fedlap_app.secure.choice import make_backend
@@ -139,10 +141,22 @@ class Job:
             last.after(request, COMPARE).write(self.answers, reply, handshake.pack())
             return reply
         agreement = handshake.agree(opened, unpack_senders(request.common))
+        if self.party.spec.rows:
+            return self._rows(agreement.keys, request, last)
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
         reply = pack(CONTRIBUTION, named_pieces(iteration.begin()))
         return self._keep(iteration, last.after(request, SUMS), reply)
+
+    def _rows(self, keys: KeyRing, request: Request, last: Answered) -> Data:
+        """Name the rows and forget the keys: nothing else is asked of the job."""
+        names, order = name_rows(keys, self.party.subgraph)
+        write_order(self.files, order)
+        reply = pack(ROWS, names)
+        last.after(request, "").write(self.answers, reply)
+        self.answers.trim()
+        self.party.retire(last.hello)
+        return reply
 
     def _compare(self, request: Request, last: Answered) -> Data:
         """Count the edges that only one side has; the own ones go to a local log."""

@@ -22,6 +22,7 @@ MISMATCH = b"mismatch"
 SOLUTION = b"solution"
 WAITING = b"waiting"
 DONE = b"done"
+ROWS = b"rows"
 
 Data = bytes | memoryview
 Part = Data | list[Data] | tuple[Data, ...]

@@ -91,10 +91,7 @@ class Party:
 
     def job(self, job: str) -> JobFiles:
         """Files of one job."""
-        if not job.isalnum():
-            raise ProtocolError(f"{job!r} is no job id; it was altered.")
-        # Files beside each other: a folder takes longer to make than a file to write.
-        return JobFiles(self.common.path, durable=self.durable, prefix=f"{_PREFIX}{job}-")
+        return job_files(self.root, job, durable=self.durable)
 
     def answers(self, job: str) -> Newest:
         """What was answered in one job."""
@@ -153,6 +150,14 @@ class Party:
             handle.writelines(f"{line}\n" for line in lines)
         path.chmod(0o600)
         return path
+
+
+def job_files(root: Path, job: str, *, durable: bool) -> JobFiles:
+    """Files of one job in the store at `root`."""
+    if not job.isalnum():
+        raise ProtocolError(f"{job!r} is no job id; it was altered.")
+    # Files beside each other: a folder takes longer to make than a file to write.
+    return JobFiles(root / "offline", durable=durable, prefix=f"{_PREFIX}{job}-")
 
 
 def _age(path: Path) -> float:

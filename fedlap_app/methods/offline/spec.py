@@ -31,6 +31,8 @@ class OfflineSpec:
         Whether everyone sends to everyone.
     directed
         Whether edges have a direction.
+    rows
+        Whether the job ends with the handshake, which names the rows that are learned together.
     """
 
     backend: str
@@ -45,6 +47,7 @@ class OfflineSpec:
     regulariser: float
     hide_topology: bool
     directed: bool
+    rows: bool = False
 
     def digest(self, seed: int | None) -> str:
         """Hash by which members compare; `seed` counts in a simulation, where secrets follow it."""
