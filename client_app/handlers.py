@@ -3,15 +3,15 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flwr.app import ArrayRecord, ConfigRecord, RecordDict
+from flwr.app import ConfigRecord, RecordDict
 
 import fedlap_app
+from client_app import rows
 from client_app.kept import keep_guesses, keep_model
 from client_app.moments import read_moments, write_moments
 from client_app.organisation import Organisation
-from client_app.records import Metrics, from_arrays, to_arrays, to_metrics
+from client_app.records import Metrics, to_metrics
 from client_app.task import Task, decimal_in, number_in
-from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.scores import pack
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
         organisation.model,
         organisation.tensors_for(task),
         settings.train_spec,
-        from_arrays(_arrays(content)),
+        rows.received(organisation, content),
         seed=round_seed(settings.seed, task.stage, organisation.name, number),
         objective=method_objective(settings),
         proximal_mu=decimal_in(content, "proximal-mu"),
@@ -64,7 +64,8 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
         "train-loss": result.report.loss,
         "scores": pack(result.received),
     }
-    return RecordDict({"arrays": to_arrays(result.parameters), "metrics": to_metrics(metrics)})
+    records = rows.returned(organisation, content, result.parameters)
+    return RecordDict({**records, "metrics": to_metrics(metrics)})
 
 
 def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -103,7 +104,8 @@ def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
     settings, task = organisation.settings, Task.of(content)
     predicted = _predict(organisation, content)
     evaluation = score(predicted, organisation.tensors)
-    keep_model(organisation, task, from_arrays(_arrays(content)), evaluation)
+    kept = rows.kept(organisation, rows.received(organisation, content))
+    keep_model(organisation, task, kept, evaluation)
     if task.stage < settings.self_training:
         training = organisation.tensors.splits["train"]
         following = replace(task, stage=task.stage + 1)
@@ -119,7 +121,7 @@ def _predict(organisation: Organisation, content: RecordDict) -> "NDArray[np.flo
     from fedlap_app.learning.parameters import load_parameters
 
     with one_thread():
-        load_parameters(organisation.model, from_arrays(_arrays(content)))
+        load_parameters(organisation.model, rows.received(organisation, content))
         tensors = organisation.tensors_for(Task.of(content))
         return log_probabilities_of(organisation.model, tensors)
 
@@ -128,10 +130,3 @@ def _weight(organisation: Organisation, num_examples: int) -> int:
     """What the model of a round is weighted by; nothing when there was nothing to train on."""
     by_nodes = organisation.settings.weight_by == "nodes" and num_examples
     return organisation.subgraph.num_nodes if by_nodes else num_examples
-
-
-def _arrays(content: RecordDict) -> ArrayRecord:
-    record = content.get("arrays")
-    if not isinstance(record, ArrayRecord):
-        raise ProtocolError("the message carries no model: it was not made by this app's server")
-    return record

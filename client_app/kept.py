@@ -32,8 +32,14 @@ def keep_model(
     evaluation: "Evaluation",
 ) -> None:
     """Write the model and its scores, with recall per class, and drop the oldest models."""
-    store, config = organisation.store, organisation.settings.to_config()
-    model = ModelFile(parameters, config, organisation.schema, task.basis)
+    store = organisation.store
+    model = ModelFile(
+        parameters,
+        organisation.settings.to_config(),
+        organisation.schema,
+        task.basis,
+        data=organisation.subgraph.fingerprint() if "rows" in parameters else "",
+    )
     with store.lock():
         folder = store.job(training_job(task.run))
         folder.write("model.npz", model.to_bytes())

@@ -59,9 +59,11 @@ class Organisation:
         """The subgraph on the client's device."""
         from fedlap_app.learning.device import pick_device
         from fedlap_app.learning.tensors import GraphTensors
+        from fedlap_app.methods.fedlap_rows import with_share
 
         device = pick_device(self.settings.device)
-        return GraphTensors.from_subgraph(self.subgraph, self.model_spec, device)
+        tensors = GraphTensors.from_subgraph(self.subgraph, self.model_spec, device)
+        return with_share(tensors, self.subgraph, self.settings)
 
     @cached_property
     def model(self) -> "nn.Module":
@@ -69,7 +71,8 @@ class Organisation:
         from fedlap_app.methods.fedlap_plus import method_model
 
         spec = self.model_spec
-        model = method_model(self.settings, spec.num_features, spec.num_classes)
+        held = self.subgraph.num_nodes + self.subgraph.num_external
+        model = method_model(self.settings, spec.num_features, spec.num_classes, held=held)
         return model.to(self.tensors.device)
 
     def tensors_for(self, task: Task) -> "GraphTensors":

@@ -12,6 +12,7 @@ from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
 from fedlap_app.learning.guesses import GuessSpec, Labels
 from fedlap_app.learning.specs import (
+    SMOOTHERS,
     Activation,
     Kind,
     ModelSpec,
@@ -25,7 +26,8 @@ from fedlap_app.spectral.operators import KINDS
 from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
 
-METHODS = ("fedlap+", "fedavg", "local", "central")
+FEDLAP = "fedlap"
+METHODS = ("fedlap+", FEDLAP, "fedavg", "local", "central")
 STRATEGIES = (
     "fedavg", "fedprox", "fedavgm", "fedadam", "fedadagrad", "fedyogi", "fedmedian",
     "fedtrimmedavg",
@@ -94,14 +96,16 @@ class Settings:
     )
     device: str = knob("auto", "where a client computes", choices=("auto", "cpu", "cuda"))
 
-    structure_width: int = knob(256, "structure features of a node (fedlap+)", low=1, high=65_536)
-    structure_hidden: str = knob("", "hidden layers of the structure model (fedlap+)")
+    structure_width: int = knob(
+        256, "structure features of a node (fedlap+, fedlap)", low=1, high=65_536
+    )
+    structure_hidden: str = knob("", "hidden layers of the structure model (fedlap+, fedlap)")
     activation: str = knob("relu", "applied to U W (fedlap+)", choices=("relu", "tanh", "none"))
-    structure_norm: bool = knob(True, "normalise the structure features (LayerNorm, fedlap+)")
+    structure_norm: bool = knob(True, "normalise the structure features (fedlap+, fedlap)")
     column_weights: str = knob(
         "none", "weights of the basis' columns (fedlap+)", choices=("none", "eigenvalue")
     )
-    smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W (fedlap+)", low=0.0)
+    smoothing: float = knob(1.0, "lambda of the Rayleigh quotient (fedlap+, fedlap)", low=0.0)
     branch_loss: float = knob(
         0.0, "weight of the loss of each model alone, f and g (fedlap+)", low=0.0, high=1_000.0
     )
@@ -156,13 +160,27 @@ class Settings:
                 f"rank = {self.rank} is more than vectors = {self.vectors}: no more vectors can be "
                 f"kept than are exchanged, try rank = {self.vectors}"
             )
-        if self.model == "none" and self.method != "fedlap+":
+        if self.model == "none" and self.method not in ("fedlap+", FEDLAP):
             raise ConfigError(
                 f"model = 'none' leaves the method {self.method} nothing to train: only fedlap+ "
-                "has a structure model; try model = 'sage'"
+                "and fedlap have a structure model; try model = 'sage'"
             )
+        if self.method == FEDLAP:
+            self._check_fedlap()
         parse_widths(self.hidden)
         parse_widths(self.structure_hidden)
+
+    def _check_fedlap(self) -> None:
+        if self.operator not in SMOOTHERS:
+            raise ConfigError(
+                f"operator = '{self.operator}' gives method fedlap no regulariser that "
+                f"organisations can share: try operator = '{SMOOTHERS[0]}' or '{SMOOTHERS[1]}'"
+            )
+        if self.spectral:
+            raise ConfigError(
+                "spectral = true asks for a basis that method fedlap replaces by learned rows: "
+                "leave it out, or try method = 'fedlap+'"
+            )
 
     @property
     def needs_basis(self) -> bool:
@@ -206,6 +224,7 @@ class Settings:
             regulariser=self.regulariser,
             hide_topology=self.hide_topology,
             directed=self.directed,
+            rows=self.method == FEDLAP,
         )
 
     @property
@@ -241,7 +260,7 @@ class Settings:
         )
 
     def structure_spec(self, num_classes: int) -> StructureSpec:
-        """The structure model of fedlap+."""
+        """The structure model of fedlap+ and fedlap."""
         return StructureSpec(
             rank=self.kept,
             width=self.structure_width,

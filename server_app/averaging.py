@@ -14,6 +14,7 @@ from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid
 from server_app.observer import Observer
 from server_app.outcome import Outcome, StageScores
+from server_app.rows import Luggage, NoLuggage
 from server_app.run_folder import RunFolder
 from server_app.strategies import mean_loss, member_strategy
 
@@ -34,8 +35,10 @@ class Progress:
     stage: int
     folder: RunFolder
     observer: Observer
+    luggage: Luggage
     best: Best
     best_arrays: ArrayRecord = field(default_factory=ArrayRecord)
+    best_luggage: object = None
     rounds: int = 0
     started: float = field(default_factory=time.perf_counter)
     _loss: float | None = None
@@ -52,7 +55,7 @@ class Progress:
         """Take in how the global model of a round scored at the clients."""
         totals = total([unpack(numbers(reply, "scores")) for reply in replies])
         if self.best.takes(number, totals):
-            self.best_arrays = arrays
+            self.best_arrays, self.best_luggage = arrays, self.luggage.snapshot()
         self.rounds = number
         row = {"stage": self.stage, "round": number, "train_loss": self._loss, **totals}
         self.folder.add_round({**row, "seconds": time.perf_counter() - self.started})
@@ -67,12 +70,15 @@ def run_fedavg(
     folder: RunFolder,
     observer: Observer,
     basis: str,
+    luggage: Luggage | None = None,
 ) -> Outcome:
     """Train together in every stage and leave the best model of the last one with every member."""
+    luggage = luggage or NoLuggage()
     stages: list[StageScores] = []
     for stage in range(settings.self_training + 1):
         task = Task(grid.run.run_id, stage, basis)
-        progress = Progress(settings, stage, folder, observer, Best(settings.patience))
+        luggage.restart(stage_seed(settings.seed, stage))
+        progress = Progress(settings, stage, folder, observer, luggage, Best(settings.patience))
         _train(grid, members, settings, task, progress)
         clients = _leave_best(grid, members, settings, task, progress)
         stages.append(StageScores(progress.best.round, progress.rounds, clients))
@@ -83,8 +89,10 @@ def initial_model(member: Member, settings: Settings) -> ArrayRecord:
     """The first global model, the same for the same seed."""
     from fedlap_app.learning.parameters import parameters_of
     from fedlap_app.methods.fedlap_plus import method_model
+    from fedlap_app.methods.fedlap_rows import without_rows
 
-    return to_arrays(parameters_of(method_model(settings, member.features, member.classes)))
+    model = method_model(settings, member.features, member.classes)
+    return to_arrays(without_rows(parameters_of(model)))
 
 
 def _train(
@@ -96,7 +104,7 @@ def _train(
 ) -> None:
     """Run the rounds of one stage and score the last model."""
     seeded = replace(settings, seed=stage_seed(settings.seed, task.stage))
-    strategy = member_strategy(settings, members, progress)
+    strategy = member_strategy(settings, members, progress, progress.luggage)
     try:
         result = strategy.start(
             grid=grid,
@@ -108,7 +116,7 @@ def _train(
     except EnoughRounds:
         return
     last = RecordDict({"arrays": result.arrays, "config": task.to_config()})
-    replies = grid.ask(members, "evaluate", last, settings.step_timeout)
+    replies = _ask(grid, members, "evaluate", last, settings, progress.luggage)
     progress.scored(settings.rounds, result.arrays, replies)
 
 
@@ -121,8 +129,25 @@ def _leave_best(
 ) -> dict[str, dict[str, float]]:
     """Send the model of the best validation round to everyone and score it there."""
     content = RecordDict({"arrays": progress.best_arrays, "config": task.to_config()})
-    replies = grid.ask(members, "evaluate.keep", content, settings.step_timeout)
+    progress.luggage.restore(progress.best_luggage)
+    replies = _ask(grid, members, "evaluate.keep", content, settings, progress.luggage)
     return {
         member.name: unpack(numbers(reply, "scores"))
         for member, reply in zip(members, replies, strict=True)
     }
+
+
+def _ask(
+    grid: MemberGrid,
+    members: Sequence[Member],
+    message_type: str,
+    content: RecordDict,
+    settings: Settings,
+    luggage: Luggage,
+) -> list[RecordDict]:
+    """Replies of all members to a model, each with what else is for it."""
+
+    def packed(member: Member) -> RecordDict:
+        return luggage.pack(member, content)
+
+    return grid.ask(members, message_type, packed, settings.step_timeout)

@@ -57,16 +57,9 @@ def run_offline(
     progress
         Is told of every step and how many are expected (default: log lines).
     """
-    choices = Choices(
-        hello=secrets.token_hex(16),
-        hide_topology=settings.hide_topology,
-        resume=settings.resume,
-        refresh=settings.refresh_basis,
-    )
-    names = [member.name for member in members]
-    coordinator = Coordinator(names, choices, Checkpoints(places.home() / "checkpoints"))
+    coordinator = _coordinator(members, settings)
     post = Post(grid, members, settings)
-    price = Price.start(grid.traffic, names)
+    price = Price.start(grid.traffic, coordinator.names)
     rounds = settings.offline_spec.rounds()
     progress = progress or LogProgress()
     while not coordinator.done:
@@ -82,6 +75,35 @@ def run_offline(
     log(INFO, "Spectral basis: %s", "reused" if coordinator.reused else "finished")
     price.update()
     return OfflineOutcome(coordinator.request.job, coordinator.reused, coordinator.resumed, price)
+
+
+def name_rows(
+    grid: MemberGrid, members: Sequence[Member], settings: Settings
+) -> tuple[str, dict[str, bytes]]:
+    """The handshake alone: its job, and for every member the names of its rows."""
+    coordinator = _coordinator(members, settings)
+    post = Post(grid, members, settings)
+    price = Price.start(grid.traffic, coordinator.names)
+    while not coordinator.done:
+        kind = coordinator.request.kind
+        _exchange(coordinator, post, price)
+        coordinator.advance()
+        if kind == HELLO:
+            _after_hello(coordinator, price)
+        coordinator.checkpoint(price.to_json())
+    return coordinator.request.job, coordinator.row_names
+
+
+def _coordinator(members: Sequence[Member], settings: Settings) -> Coordinator:
+    choices = Choices(
+        hello=secrets.token_hex(16),
+        hide_topology=settings.hide_topology,
+        resume=settings.resume,
+        refresh=settings.refresh_basis,
+        rows=settings.offline_spec.rows,
+    )
+    names = [member.name for member in members]
+    return Coordinator(names, choices, Checkpoints(places.home() / "checkpoints"))
 
 
 def _exchange(coordinator: Coordinator, post: Post, price: Price) -> None:

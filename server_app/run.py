@@ -11,13 +11,19 @@ from fedlap_app.settings import Settings
 from server_app.alone import run_local
 from server_app.averaging import run_fedavg
 from server_app.federation import gather
+from server_app.fedlap import run_fedlap
 from server_app.member_grid import MemberGrid
 from server_app.observer import Observer
 from server_app.offline import run_offline
 from server_app.run_folder import RunFolder
 from server_app.summary import Clock, write_summary
 
-_METHODS = {"fedlap+": run_fedavg, "fedavg": run_fedavg, "local": run_local}
+_METHODS = {
+    "fedlap+": run_fedavg,
+    "fedlap": run_fedlap,
+    "fedavg": run_fedavg,
+    "local": run_local,
+}
 
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from flwr.serverapp.strategy import (
 from client_app.records import number, read_in_place
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member
+from server_app.rows import Luggage, NoLuggage
 
 _CLASSES: dict[str, type[FedAvg]] = {
     "fedavg": FedAvg,
@@ -46,6 +47,7 @@ class _Everyone(FedAvg):
     """Stands between a strategy and FedAvg: the model goes to every member, not to a sample."""
 
     members: Sequence[Member] = ()
+    luggage: Luggage = NoLuggage()
 
     def summary(self) -> None:
         """Log whom the strategy trains with."""
@@ -57,14 +59,18 @@ class _Everyone(FedAvg):
         """Send the model to every member."""
         config["server-round"] = server_round
         record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
-        nodes = [member.node_id for member in self.members]
-        return self._construct_messages(record, nodes, "train")
+        return [
+            Message(self.luggage.pack(member, record), member.node_id, "train")
+            for member in self.members
+        ]
 
 
 class _Observed(FedAvg):
     """Stands before a strategy: tells an observer what came back before it is put together."""
 
     observer: RoundObserver
+    members: Sequence[Member] = ()
+    luggage: Luggage = NoLuggage()
     _sent = ArrayRecord()
 
     def configure_train(
@@ -82,7 +88,9 @@ class _Observed(FedAvg):
         A model that was not trained for lack of training nodes does not count.
         """
         replies = list(replies)
-        self.observer.replied(server_round, self._sent, [reply.content for reply in replies])
+        contents = [reply.content for reply in replies]
+        self.observer.replied(server_round, self._sent, contents)
+        self.luggage.unpack(self.members, contents)
         trained = [reply for reply in replies if number(reply.content, self.weighted_by_key)]
         for reply in trained:
             read_in_place(reply.content.array_records[self.arrayrecord_key])
@@ -96,7 +104,7 @@ class _Observed(FedAvg):
 
 
 def member_strategy(
-    settings: Settings, members: Sequence[Member], observer: RoundObserver
+    settings: Settings, members: Sequence[Member], observer: RoundObserver, luggage: Luggage
 ) -> FedAvg:
     """Flower's strategy of the settings, in which all members take part in every round."""
     base = _CLASSES[settings.strategy]
@@ -104,7 +112,7 @@ def member_strategy(
     strategy: Any = type(base.__name__, bases, {})(
         train_metrics_aggr_fn=_loss_record, **_options(settings)
     )
-    strategy.members, strategy.observer = members, observer
+    strategy.members, strategy.observer, strategy.luggage = members, observer, luggage
     made: FedAvg = strategy
     return made
 

@@ -16,7 +16,7 @@ from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.model_file import ModelFile
 from fedlap_app.methods.offline.bases import Bases, FinishedBasis
-from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.settings import FEDLAP, Settings, parse_settings
 
 Row = tuple[str, str, str]
 
@@ -44,6 +44,11 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
         raise DataError(
             f"{folder} names other classes or features than the model of {path}: "
             "use the model of a run in which this organisation took part"
+        )
+    if settings.method == FEDLAP and model.data != subgraph.fingerprint():
+        raise DataError(
+            f"{path} holds no structure features for the nodes of {folder}: leave --run out, since "
+            "only the model in the organisation's own store has them, and keep its data as it was"
         )
     rows, accuracy = _rows(folder, subgraph, settings, model)
     target = _write(folder, rows)
@@ -104,13 +109,17 @@ def _rows(
     from fedlap_app.learning.parameters import load_parameters
     from fedlap_app.learning.tensors import GraphTensors
     from fedlap_app.methods.fedlap_plus import attach, method_model
+    from fedlap_app.methods.fedlap_rows import with_share
 
     spec = settings.model_spec(subgraph.num_features, subgraph.num_classes)
     with one_thread():
         tensors = GraphTensors.from_subgraph(subgraph, spec, pick_device(settings.device))
         if model.basis:
             tensors = attach(tensors, _basis(folder, subgraph, model.basis), settings)
-        network = method_model(settings, spec.num_features, spec.num_classes).to(tensors.device)
+        tensors = with_share(tensors, subgraph, settings)
+        network = method_model(
+            settings, spec.num_features, spec.num_classes, held=subgraph.num_nodes
+        ).to(tensors.device)
         load_parameters(network, model.parameters)
         classes, probabilities = predict_classes(network, tensors)
         scores = evaluate(network, tensors).test

@@ -28,17 +28,20 @@ class ModelFile:
         Hash of class names and feature columns.
     basis : str
         Offline job whose basis the model reads; empty for models without one.
+    data : str
+        Fingerprint of the subgraph whose rows are among the parameters; empty without such rows.
     """
 
     parameters: Mapping[str, NDArray[Any]]
     config: Mapping[str, Any]
     schema: str
     basis: str = ""
+    data: str = ""
 
     def to_bytes(self) -> bytes:
         """The model in numpy's zip format, without pickles."""
-        facts = {"config": dict(self.config), "schema": self.schema, "basis": self.basis}
-        about = json.dumps(facts).encode()
+        facts = {"schema": self.schema, "basis": self.basis, "data": self.data}
+        about = json.dumps({"config": dict(self.config), **facts}).encode()
         arrays = {f"parameter/{name}": value for name, value in self.parameters.items()}
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **{_ABOUT: np.frombuffer(about, np.uint8)}, **arrays)
@@ -55,6 +58,7 @@ class ModelFile:
                     for name in file.files
                     if name != _ABOUT
                 }
-            return cls(parameters, about["config"], about["schema"], about["basis"])
+            facts = (about[name] for name in ("config", "schema", "basis", "data"))
+            return cls(parameters, *facts)
         except (OSError, ValueError, KeyError, EOFError) as error:
             raise DataError(f"{origin} is not a model of this app ({error})") from None

@@ -11,16 +11,25 @@ from torch import nn
 
 from fedlap_app.learning.fusion import build_fused, smooth_cross_entropy
 from fedlap_app.learning.models import build_model
+from fedlap_app.learning.rows import smooth_rows
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.learning.training import Objective, cross_entropy
+from fedlap_app.methods.fedlap_rows import row_model
 from fedlap_app.methods.offline.bases import FinishedBasis
-from fedlap_app.settings import Settings
+from fedlap_app.settings import FEDLAP, Settings
 
 NAME = "fedlap+"
 
 
-def method_model(settings: Settings, num_features: int, num_classes: int) -> nn.Module:
-    """The model that the settings' method trains, the same for the same seed."""
+def method_model(
+    settings: Settings, num_features: int, num_classes: int, *, held: int = 0
+) -> nn.Module:
+    """The model that the settings' method trains, the same for the same seed.
+
+    `held` is the number of rows that its owner learns (method fedlap; default: none).
+    """
+    if settings.method == FEDLAP:
+        return row_model(settings, num_features, num_classes, held)
     features = settings.model_spec(num_features, num_classes)
     if settings.method != NAME:
         return build_model(features, settings.seed)
@@ -31,6 +40,8 @@ def method_model(settings: Settings, num_features: int, num_classes: int) -> nn.
 
 def method_objective(settings: Settings) -> Objective:
     """What the settings' method minimises."""
+    if settings.method == FEDLAP:
+        return smooth_rows(settings.smoothing)
     if settings.method != NAME:
         return cross_entropy
     return smooth_cross_entropy(settings.smoothing, settings.branch_loss)
