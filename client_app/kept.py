@@ -10,6 +10,7 @@ from client_app.store import Store
 from client_app.task import Task
 from fedlap_app.learning.guesses import Guesses
 from fedlap_app.learning.model_file import ModelFile
+from fedlap_app.learning.specs import ROWS
 from fedlap_app.methods.scores import SPLITS
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def keep_model(
         organisation.settings.to_config(),
         organisation.schema,
         task.basis,
-        data=organisation.subgraph.fingerprint() if "rows" in parameters else "",
+        data=organisation.subgraph.fingerprint() if ROWS in parameters else "",
     )
     with store.lock():
         folder = store.job(training_job(task.run))

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from client_app.organisation import Organisation
 from client_app.records import from_arrays, to_arrays
 from fedlap_app.errors import ProtocolError
+from fedlap_app.learning.specs import ROWS
 from fedlap_app.methods.offline.row_keys import Order, read_order
 from fedlap_app.settings import FEDLAP
 
 Parameters = Mapping[str, NDArray[Any]]
 RECORD = "rows"  # of a message; its only array is named after the job that named the rows
-_PARAMETER = "rows"  # of the model
 
 
 def received(organisation: Organisation, content: RecordDict) -> Parameters:
@@ -32,7 +32,7 @@ def received(organisation: Organisation, content: RecordDict) -> Parameters:
         )
     own = np.empty_like(rows)
     own[order] = rows
-    return {**parameters, _PARAMETER: own}
+    return {**parameters, ROWS: own}
 
 
 def returned(
@@ -42,16 +42,16 @@ def returned(
     if organisation.settings.method != FEDLAP:
         return {"arrays": to_arrays(parameters)}
     job, _ = _rows(content)
-    model = {name: value for name, value in parameters.items() if name != _PARAMETER}
-    rows = parameters[_PARAMETER][_order(organisation, job)]
+    model = {name: value for name, value in parameters.items() if name != ROWS}
+    rows = parameters[ROWS][_order(organisation, job)]
     return {"arrays": to_arrays(model), RECORD: to_arrays({job: rows})}
 
 
 def kept(organisation: Organisation, parameters: Parameters) -> Parameters:
     """What the organisation keeps for its predictions: of the rows, those of its own nodes."""
-    if _PARAMETER not in parameters:
+    if ROWS not in parameters:
         return parameters
-    return {**parameters, _PARAMETER: parameters[_PARAMETER][: organisation.subgraph.num_nodes]}
+    return {**parameters, ROWS: parameters[ROWS][: organisation.subgraph.num_nodes]}
 
 
 def _order(organisation: Organisation, job: str) -> Order:

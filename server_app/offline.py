@@ -9,6 +9,7 @@ from logging import INFO, WARNING
 from flwr.common.logger import log
 
 from fedlap_app import places
+from fedlap_app.errors import ConfigError
 from fedlap_app.methods.offline.checkpoint import Checkpoints
 from fedlap_app.methods.offline.coordinator import HANDSHAKE, Choices, Coordinator
 from fedlap_app.methods.offline.messages import CARDS, HELLO
@@ -57,6 +58,10 @@ def run_offline(
     progress
         Is told of every step and how many are expected (default: log lines).
     """
+    if settings.offline_spec.rows:
+        raise ConfigError(
+            f"method = '{settings.method}' computes no spectral basis: try method = 'fedlap+'"
+        )
     coordinator = _coordinator(members, settings)
     post = Post(grid, members, settings)
     price = Price.start(grid.traffic, coordinator.names)

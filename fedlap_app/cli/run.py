@@ -42,7 +42,7 @@ def run(
     if settings.method == "central":
         raise ConfigError(
             "method = 'central' needs all data in one place: use `fedlap train`, or choose "
-            "fedlap+, fedavg or local"
+            "fedlap+, fedlap, fedavg or local"
         )
     nodes = settings.clients or _nodes_of(settings.data)
     project = _project()

@@ -18,8 +18,6 @@ from fedlap_app.learning.structure import StructureHead
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.learning.training import Objective, cross_entropy
 
-ROWS = "rows"
-
 
 class RowModel(nn.Module):
     """A feature model and a structure model on learned rows, their logits added."""

@@ -9,6 +9,7 @@ from fedlap_app.errors import ConfigError
 Kind = Literal["sage", "gcn", "decoupled"]
 OptimizerName = Literal["adam", "sgd"]
 Activation = Literal["relu", "tanh", "none"]
+ROWS = "rows"  # parameter of a model that holds learned rows
 SMOOTHERS = ("sym", "laplacian")  # operators whose regulariser organisations can share
 
 

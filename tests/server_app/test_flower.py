@@ -36,6 +36,7 @@ def flower(tmp_path_factory):
         ("local", "banks"),
         ("local", "digits"),
         ("fedlap+", "banks"),
+        ("fedlap", "banks"),
     ],
 )
 def test_flwr_run_and_fedlap_train_agree(flower, observer, dataset, method):

@@ -21,7 +21,8 @@ from server_app.local_grid import (
     new_run_id,
     partition_configs,
 )
-from server_app.member_grid import Member
+from server_app.member_grid import Member, MemberGrid
+from server_app.offline import run_offline
 from server_app.rows import SharedRows
 from server_app.run import run
 
@@ -310,6 +311,11 @@ def test_a_client_refuses_wrong_rows_with_one_sentence(settings, observer, chang
     grid.change = change
     with pytest.raises(RunError, match=f"bank-01: .*{sentence}"):
         run(grid, settings, observer)
+
+
+def test_there_is_no_basis_to_compute(settings, make_grid):
+    with pytest.raises(ConfigError, match="method = 'fedlap' computes no spectral basis"):
+        run_offline(MemberGrid(make_grid(settings)), [], settings)
 
 
 def test_settings_that_do_not_fit_are_told(settings):
