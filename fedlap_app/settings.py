@@ -106,8 +106,12 @@ class Settings:
         "none", "weights of the basis' columns (fedlap+)", choices=("none", "eigenvalue")
     )
     smoothing: float = knob(1.0, "lambda of the Rayleigh quotient (fedlap+, fedlap)", low=0.0)
+    row_operator: str = knob("sym", "matrix that smooths learned rows (fedlap)", choices=SMOOTHERS)
     branch_loss: float = knob(
-        0.0, "weight of the loss of each model alone, f and g (fedlap+)", low=0.0, high=1_000.0
+        0.0,
+        "weight of the loss of each model alone, f and g (fedlap+, fedlap)",
+        low=0.0,
+        high=1_000.0,
     )
     unit_norm: bool = knob(False, "divide W by its norm (fedlap+)")
 
@@ -171,11 +175,6 @@ class Settings:
         parse_widths(self.structure_hidden)
 
     def _check_fedlap(self) -> None:
-        if self.operator not in SMOOTHERS:
-            raise ConfigError(
-                f"operator = '{self.operator}' gives method fedlap no regulariser that "
-                f"organisations can share: try operator = '{SMOOTHERS[0]}' or '{SMOOTHERS[1]}'"
-            )
         if self.spectral:
             raise ConfigError(
                 "spectral = true asks for a basis that method fedlap replaces by learned rows: "

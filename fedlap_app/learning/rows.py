@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.learning.determinism import seeded
+from fedlap_app.learning.fusion import TwoBranches, branch_cross_entropy
 from fedlap_app.learning.models import build_model
 from fedlap_app.learning.smoothness import LaplacianShare
 from fedlap_app.learning.specs import ModelSpec, StructureSpec
@@ -19,25 +20,25 @@ from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.learning.training import Objective, cross_entropy
 
 
-class RowModel(nn.Module):
-    """A feature model and a structure model on learned rows, their logits added."""
+class RowModel(TwoBranches):
+    """f(X, E, v) + g(S_v) with learned rows."""
+
+    structure: StructureHead
 
     learns_unlabelled = True  # the regulariser moves rows where no node has a label
 
     def __init__(self, features: nn.Module | None, structure: StructureHead, held: int) -> None:
-        super().__init__()
-        self.features = features
-        self.structure = structure
+        super().__init__(features, structure)
         self.rows = nn.Parameter(torch.zeros(held, structure.spec.width))
 
     def directions(self) -> Tensor:
         """Rows of length one."""
         return functional.normalize(self.rows, dim=1)
 
-    def forward(self, tensors: GraphTensors) -> Tensor:
-        """Logits of all internal nodes, (n, classes)."""
+    def structure_logits(self, tensors: GraphTensors) -> Tensor:
+        """g(S_v) of all internal nodes."""
         logits: Tensor = self.structure(_share(tensors).features(self.directions()))
-        return logits if self.features is None else logits + self.features(tensors)
+        return logits
 
 
 def build_row_model(
@@ -49,8 +50,8 @@ def build_row_model(
         return RowModel(model, StructureHead(structure), held)
 
 
-def smooth_rows(strength: float) -> Objective:
-    """Mean cross-entropy plus `strength` times the organisation's own regulariser."""
+def smooth_rows(strength: float, branch: float = 0.0) -> Objective:
+    """`branch_cross_entropy` plus `strength` times the organisation's own regulariser."""
 
     def objective(model: nn.Module, tensors: GraphTensors) -> Tensor:
         if not isinstance(model, RowModel):
@@ -58,7 +59,7 @@ def smooth_rows(strength: float) -> Objective:
         smoothness = strength * rayleigh_share(model, tensors)
         if not len(tensors.splits["train"]):
             return smoothness
-        return cross_entropy(model, tensors) + smoothness
+        return branch_cross_entropy(model, tensors, branch) + smoothness
 
     return objective
 

@@ -35,7 +35,7 @@ def with_share(tensors: GraphTensors, subgraph: Subgraph, settings: Settings) ->
         return tensors
     share = LaplacianShare.from_subgraph(
         subgraph,
-        settings.operator,
+        settings.row_operator,
         self_loops=settings.offline_spec.loops,
         device=tensors.device,
     )

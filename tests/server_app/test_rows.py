@@ -14,6 +14,7 @@ from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
 from fedlap_app.learning.model_file import ModelFile
 from fedlap_app.methods.offline.secrets import simulated_secrets
+from fedlap_app.settings import parse_settings
 from server_app.local_grid import (
     InProcessGrid,
     ProcessGrid,
@@ -319,7 +320,7 @@ def test_there_is_no_basis_to_compute(settings, make_grid):
 
 
 def test_settings_that_do_not_fit_are_told(settings):
-    with pytest.raises(ConfigError, match="operator = 'directed' gives method fedlap no"):
-        replace(settings, operator="directed")
+    with pytest.raises(ConfigError, match="row-operator = 'directed' is not one of"):
+        parse_settings({"method": "fedlap", "row-operator": "directed"})
     with pytest.raises(ConfigError, match="spectral = true asks for a basis"):
         replace(settings, spectral=True)
