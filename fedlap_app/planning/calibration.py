@@ -160,7 +160,7 @@ def _sums(backend: str, clients: int) -> tuple[float, float]:
     header = last.block_header(names[-1], Place("krylov"), length=values.size)
     body = first.seal(values, header)
     seal = _best(lambda: first.seal(values, header))
-    total = make_accumulator(header, last.senders(names[-1]))
+    total = make_accumulator(header, last.senders)
     started = time.perf_counter()
     total.add(body)
     add = time.perf_counter() - started

@@ -79,7 +79,7 @@ class Phase:
         yield from self._handshake()
         everyone = self.shape.names
         for number, done in enumerate(self.rounds):
-            common = sizes.summed(self.spec.backend, done.small)
+            common = sizes.summed(self.spec.backend, {"": done.small})
             own = {name: self._block_sum(name, done.width) for name in everyone}
             if number + 1 < len(self.rounds):
                 reply = {name: self._contribution(name, number + 1) for name in everyone}
@@ -140,15 +140,15 @@ class Phase:
 
     def _contribution(self, sender: str, number: int) -> int:
         """Bytes of a member's reply with its contributions to a round."""
-        this, backend = self.rounds[number], self.spec.backend
-        parts = {"": sizes.summed(backend, this.small, sender=sender)}
+        this = self.rounds[number]
+        lengths = {"": this.small}
         for name in self.recipients(sender) if this.width else []:
-            length = self.frames[name].length(this.width)
-            parts[name] = sizes.summed(backend, length, sender=sender, recipient=name)
-        return sizes.packed((len(messages.CONTRIBUTION), sizes.named(parts)))
+            lengths[name] = self.frames[name].length(this.width)
+        sealed = sizes.summed(self.spec.backend, lengths, sender=sender)
+        return sizes.packed((len(messages.CONTRIBUTION), sealed))
 
     def _block_sum(self, recipient: str, width: int) -> int:
         if not width or not self.senders[recipient]:
             return 0
         length = self.frames[recipient].length(width)
-        return sizes.summed(self.spec.backend, length, recipient=recipient)
+        return sizes.summed(self.spec.backend, {recipient: length})

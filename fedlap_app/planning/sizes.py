@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from fedlap_app.secure import checks
 from fedlap_app.secure.card import issue_card
 from fedlap_app.secure.channel import Channel
-from fedlap_app.secure.header import Header, Place
+from fedlap_app.secure.checks import SLOTS
+from fedlap_app.secure.header import Header, Place, Sum
 from fedlap_app.secure.identity import Identity
 from fedlap_app.secure.mask import MaskBackend
 from fedlap_app.secure.plain import PlainBackend
@@ -15,7 +15,6 @@ HEX = 32  # a job id, a hash of settings or a hello
 WORD = 8
 
 _PROFILES = {"mask": MaskBackend.profiles[0], "plain": PlainBackend.profiles[0]}
-_SLOTS = {"mask": checks.SLOTS, "plain": 3}
 _PAIR_OVERHEAD = 512
 _SLOT_BYTES = 4
 
@@ -31,7 +30,7 @@ def named(parts: Mapping[str, int]) -> int:
 
 
 @cache
-def _header(backend: str, sender: str, recipient: str) -> int:
+def _header(backend: str, sender: str, recipients: tuple[str, ...]) -> int:
     empty = Header(
         backend=backend,
         profile=_PROFILES[backend],
@@ -41,18 +40,17 @@ def _header(backend: str, sender: str, recipient: str) -> int:
         phase="krylov",
         step=0,
         attempt=0,
-        recipient=recipient,
         vectors=0,
-        length=0,
-        contributors=0,
+        sums=tuple(Sum(recipient, 0, 0) for recipient in recipients),
         sender=sender,
     )
     return len(empty.pack())
 
 
-def summed(backend: str, length: int, *, sender: str = "", recipient: str = "") -> int:
-    """Bytes of a contribution (with a sender) or of a sum (without) of `length` numbers."""
-    return _header(backend, sender, recipient) + WORD * (length + _SLOTS[backend])
+def summed(backend: str, lengths: Mapping[str, int], *, sender: str = "") -> int:
+    """Bytes of contributions (with a sender) or of one sum, by their recipients' numbers."""
+    body = WORD * sum(length + SLOTS for length in lengths.values())
+    return _header(backend, sender, tuple(lengths)) + body
 
 
 @cache

@@ -9,17 +9,25 @@ by everyone.
 import struct
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import shake_256
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
-from fedlap_app.secure.header import Header, Place, packed_part, require_equal
+from fedlap_app.secure.checks import SLOTS
+from fedlap_app.secure.header import (
+    Header,
+    Place,
+    Sum,
+    packed_part,
+    require_equal,
+    require_same_sum,
+)
 from fedlap_app.secure.kdf import derive
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.opened import Opened
@@ -72,6 +80,7 @@ class SumBackend(ABC):
 
     name: ClassVar[str]
     profiles: ClassVar[tuple[str, ...]]
+    word: ClassVar[str]
 
     def __init__(
         self,
@@ -91,7 +100,6 @@ class SumBackend(ABC):
         self._senders = {
             recipient: tuple(sorted(names)) for recipient, names in (senders or {}).items()
         }
-        self._made: Header | None = None
         self._step: tuple[tuple[object, ...], StepWeights] | None = None
         self.ledger = ledger or PadLedger()
         if self.weakness:
@@ -122,10 +130,6 @@ class SumBackend(ABC):
             self._senders[recipient] = others
         return self._senders[recipient]
 
-    def key_id(self, recipient: str) -> str:
-        """Public name of the key under which sums for this recipient are sealed."""
-        return self.keys.key_id
-
     def block_header(
         self, recipient: str, place: Place, *, length: int, vectors: int = 0
     ) -> Header:
@@ -142,28 +146,20 @@ class SumBackend(ABC):
         return self._header("", place, length, vectors)
 
     def _header(self, recipient: str, place: Place, length: int, vectors: int) -> Header:
-        self._made = Header(
-            backend=self.name,
-            profile=self.profile,
-            job=self.keys.job,
-            members=self.keys.members_hash,
-            key_id=self.key_id(recipient),
-            phase=place.phase,
-            step=place.step,
-            attempt=place.attempt,
-            recipient=recipient,
-            vectors=vectors,
-            length=length,
-            contributors=len(self.senders(recipient)),
+        return self._step_header({recipient: length}, place, vectors)
+
+    def _step_header(self, lengths: Mapping[str, int], place: Place, vectors: int) -> Header:
+        """Header of all sums of a step that this member has to do with."""
+        sums = tuple(
+            Sum(recipient, length, len(self.senders(recipient)))
+            for recipient, length in lengths.items()
         )
-        return self._made
+        keys = self.keys
+        about = (self.name, self.profile, keys.job, keys.members_hash, keys.key_id)
+        return Header(*about, *place, vectors, sums)
 
     def seal(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> bytes:
-        """Seal this member's contribution to the sum of a header, see `seal_parts`."""
-        return b"".join(self.seal_parts(values, header, context=context))
-
-    def seal_parts(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> Sealed:
-        """Header and body of this member's contribution to the sum of a header.
+        """Seal this member's contribution to one sum, see `seal_step`.
 
         Parameters
         ----------
@@ -179,14 +175,48 @@ class SumBackend(ABC):
             raise ProtocolError(
                 f"{numbers.size} values came for a sum of {header.length}; fill up the layout."
             )
-        if self.keys.me not in self.senders(header.recipient):
-            raise ProtocolError(
-                f"{self.keys.me!r} does not contribute to the sums of {header.recipient!r}; "
-                "its own part stays local."
-            )
         self._require_own(header)
-        body = self._seal(numbers, header, context)
-        return header.pack_for(self.keys.me), body.data.cast("B")
+        named = {header.recipient: numbers}
+        return b"".join(
+            self.seal_step(named, header.place, vectors=header.vectors, context=context)
+        )
+
+    def seal_step(
+        self,
+        values: Mapping[str, NDArray[np.float64]],
+        place: Place,
+        *,
+        vectors: int = 0,
+        context: bytes = b"",
+    ) -> Sealed:
+        """Header and body of all contributions of this member in one step.
+
+        Parameters
+        ----------
+        values : mapping of str to array
+            Contiguous real numbers for the sum of each recipient; "" is everyone's.
+        place : Place
+            Where in the protocol the step is.
+        vectors : int
+            Vectors exchanged before it.
+        context : bytes
+            What all contributors must agree on besides, such as the digest of a `Transcript`.
+        """
+        for recipient in values:
+            if self.keys.me not in self.senders(recipient):
+                raise ProtocolError(
+                    f"{self.keys.me!r} does not contribute to the sums of {recipient!r}; "
+                    "its own part stays local."
+                )
+        lengths = {recipient: numbers.size for recipient, numbers in values.items()}
+        header = self._step_header(lengths, place, vectors)
+        body = np.empty(sum(lengths.values()) + SLOTS * len(lengths), dtype=self.word)
+        at = 0
+        for this, numbers in zip(header.sums, values.values(), strict=True):
+            room = body[at : at + this.length + SLOTS]
+            self._seal(numbers, room, this, header, context)
+            at += room.size
+        return header.of(self.keys.me).pack(), body.data.cast("B")
 
     def open(self, data: bytes, header: Header, *, context: bytes = b"") -> Opened:
         """Open the sum of a header and check it; anything else is refused with its reason."""
@@ -196,7 +226,13 @@ class SumBackend(ABC):
         packed = header.pack()
         if packed_part(data) != packed:
             require_equal(Header.unpack(data)[0], header)
-        return Opened(self._open(memoryview(data)[len(packed) :], header, context))
+        body = memoryview(data)[len(packed) :]
+        if len(body) != 8 * (header.length + SLOTS):
+            raise ProtocolError(
+                f"A sum of {len(body)} bytes came where {8 * (header.length + SLOTS)} were "
+                "expected; it was cut or altered."
+            )
+        return Opened(self._open(body, header, context))
 
     def step_weights(self, header: Header, context: bytes) -> StepWeights:
         """What the check weights of a step come from; those of the last step are kept."""
@@ -212,15 +248,19 @@ class SumBackend(ABC):
 
     def _require_own(self, header: Header) -> None:
         """Refuse a header that this member would not make for the same place."""
-        if header is not self._made:
-            same = self._header(header.recipient, header.place, header.length, header.vectors)
-            require_equal(header, same)
+        same = self._header(header.recipient, header.place, header.length, header.vectors)
+        require_equal(header, same)
 
     @abstractmethod
     def _seal(
-        self, values: NDArray[np.float64], header: Header, context: bytes
-    ) -> NDArray[np.generic]:
-        """Body of a contribution."""
+        self,
+        values: NDArray[np.float64],
+        room: NDArray[Any],
+        this: Sum,
+        header: Header,
+        context: bytes,
+    ) -> None:
+        """Write the contribution to one sum of a header, with its check slots."""
 
     @abstractmethod
     def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
@@ -228,78 +268,124 @@ class SumBackend(ABC):
 
 
 class Accumulator(ABC):
-    """The server's side of one sum: adds contributions as they arrive, and needs no key.
+    """The server's side of all sums of one step: adds contributions as they arrive, without a key.
 
     Parameters
     ----------
     header : Header
-        Header of the sum.
-    senders : iterable of str
-        Who must contribute.
+        Header of a sum or of contributions to it; what comes must be of the same step.
+    senders : callable
+        Gives who contributes to the sum of a recipient ("": everyone's).
     """
 
-    def __init__(self, header: Header, senders: Iterable[str]) -> None:
-        self.header = header
-        self.senders = tuple(sorted(senders))
-        self._added: set[str] = set()
-        if header.sender or len(self.senders) != header.contributors:
+    word: ClassVar[str]
+
+    def __init__(self, header: Header, senders: Callable[[str], Sequence[str]]) -> None:
+        self.step = header._replace(sender="", sums=())
+        self._senders = senders
+        self._lines: dict[str, Line] = {}
+        for this in header.sums:
+            self._line(this)
+
+    def _line(self, this: Sum) -> "Line":
+        """The running sum for a recipient; one that is not like the others say is refused."""
+        line = self._lines.get(this.recipient)
+        if line is None:
+            names = tuple(sorted(self._senders(this.recipient)))
+            if len(names) != this.contributors:
+                raise ProtocolError(
+                    f"A sum of {this.contributors} contributions cannot be made by "
+                    f"{len(names)} senders; every sender contributes once."
+                )
+            line = Line(this, names, np.zeros(this.length + SLOTS, dtype=self.word))
+            self._lines[this.recipient] = line
+        require_same_sum(this, line.sum, self.step.place)
+        return line
+
+    def missing(self, recipient: str) -> tuple[str, ...]:
+        """Senders whose contribution to a sum has not come yet."""
+        line = self._lines.get(recipient)
+        return () if line is None else line.missing
+
+    def add(self, data: bytes | memoryview) -> str:
+        """Add all that one member contributes; what does not belong here changes no sum.
+
+        Gives the name of the sender that the header shows.
+        """
+        header, size = Header.unpack(data)
+        require_equal(header._replace(sender="", sums=()), self.step)
+        lines = [self._line(this) for this in header.sums]
+        for line in lines:
+            line.require_new(header.sender, self.step.place)
+        if len(set(map(id, lines))) < len(lines):
+            raise ProtocolError(f"{header.sender!r} lists a sum twice; every sum is listed once.")
+        body = memoryview(data)[size:]
+        expected = 8 * sum(line.total.size for line in lines)
+        if len(body) != expected:
             raise ProtocolError(
-                f"A sum of {header.contributors} contributions cannot be made by "
-                f"{len(self.senders)} senders; every sender contributes once."
+                f"Contributions of {len(body)} bytes came for {self.step.place} where {expected} "
+                "were expected; they were cut or altered."
             )
-        self._sender_of = {header.pack_for(name): name for name in self.senders}
+        words, at = np.frombuffer(body, dtype=self.word), 0
+        for line in lines:
+            self._absorb(line, header.sender, words[at : at + line.total.size])
+            line.added.add(header.sender)
+            at += line.total.size
+        return header.sender
+
+    def result(self, recipient: str) -> bytes:
+        """Sum of all contributions for a recipient, with its header; empty: nobody contributes."""
+        line = self._lines.get(recipient)
+        if line is None:
+            return b""
+        if line.missing:
+            raise ProtocolError(
+                f"The sum of {self.step.place} lacks {', '.join(line.missing)}; "
+                "wait for all contributions."
+            )
+        header = self.step._replace(sums=(line.sum,))
+        return b"".join((header.pack(), line.total.data.cast("B")))
+
+    @abstractmethod
+    def _absorb(self, line: "Line", sender: str, words: NDArray[Any]) -> None:
+        """Add the contribution of one sender to one sum."""
+
+
+@dataclass(eq=False)
+class Line:
+    """One running sum.
+
+    Attributes
+    ----------
+    sum
+        What it is.
+    senders
+        Who contributes, sorted.
+    total
+        The sum of what was added, check slots included.
+    added
+        Who has contributed.
+    """
+
+    sum: Sum
+    senders: tuple[str, ...]
+    total: NDArray[Any]
+    added: set[str] = field(default_factory=set)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Senders whose contribution has not come yet."""
-        return tuple(name for name in self.senders if name not in self._added)
+        return tuple(name for name in self.senders if name not in self.added)
 
-    def add(self, data: bytes | memoryview) -> str:
-        """Add one contribution; one that does not belong here is refused and changes nothing.
-
-        Gives the name of the sender that its header shows.
-        """
-        packed = packed_part(data)
-        sender = self._sender_of.get(packed) or self._refuse(data)
-        if sender in self._added:
+    def require_new(self, sender: str, place: Place) -> None:
+        """Refuse a stranger, and a second contribution."""
+        if sender not in self.senders:
             raise ProtocolError(
-                f"{sender!r} has contributed to {self.header.place} already; a second "
-                "contribution is never added."
+                f"{sender!r} does not contribute to this sum; "
+                f"expected are {', '.join(self.senders)}."
             )
-        self._absorb(sender, memoryview(data)[len(packed) :])
-        self._added.add(sender)
-        return sender
-
-    def _refuse(self, data: bytes | memoryview) -> NoReturn:
-        """Say what is wrong with the header of a contribution."""
-        header, _ = Header.unpack(data)
-        require_equal(header.of(""), self.header)
-        raise ProtocolError(
-            f"{header.sender!r} does not contribute to this sum; "
-            f"expected are {', '.join(self.senders)}."
-        )
-
-    def result(self) -> bytes:
-        """Sum of all contributions, with its header."""
-        if self.missing:
+        if sender in self.added:
             raise ProtocolError(
-                f"The sum of {self.header.place} lacks {', '.join(self.missing)}; "
-                "wait for all contributions."
+                f"{sender!r} has contributed to {place} already; a second contribution is never "
+                "added."
             )
-        return b"".join((self.header.pack(), self._body()))
-
-    def _require_size(self, body: memoryview, size: int) -> None:
-        """Refuse a body of another length."""
-        if len(body) != size:
-            raise ProtocolError(
-                f"A contribution of {len(body)} bytes came for {self.header.place} where {size} "
-                "were expected; it was cut or altered."
-            )
-
-    @abstractmethod
-    def _absorb(self, sender: str, body: memoryview) -> None:
-        """Check the body of a contribution and add it."""
-
-    @abstractmethod
-    def _body(self) -> bytes:
-        """Body of the sum."""

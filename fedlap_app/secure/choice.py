@@ -1,6 +1,6 @@
 """Back ends by name, for members and for the server."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.secure.backend import Accumulator, SumBackend
@@ -29,8 +29,8 @@ def make_backend(
     return _find(name)[0](keys, profile=profile, senders=senders, ledger=ledger)
 
 
-def make_accumulator(header: Header, senders: Iterable[str]) -> Accumulator:
-    """Accumulator of the server for the sum of a header."""
+def make_accumulator(header: Header, senders: Callable[[str], Sequence[str]]) -> Accumulator:
+    """Accumulator of the server; the parameters are those of `Accumulator`."""
     return _find(header.backend)[1](header, senders)
 
 

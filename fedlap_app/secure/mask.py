@@ -7,18 +7,16 @@ first contributor adds (every member adding it would multiply it by their number
 bits when that is even). Sums are exact, so they do not depend on the order of addition.
 """
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import ProtocolError
 from fedlap_app.secure import checks
-from fedlap_app.secure.backend import Accumulator, SumBackend
+from fedlap_app.secure.backend import Accumulator, Line, SumBackend
 from fedlap_app.secure.fixed import from_fixed, to_fixed
-from fedlap_app.secure.header import Header
+from fedlap_app.secure.header import Header, Sum
 from fedlap_app.secure.kdf import digest
 from fedlap_app.secure.pads import Pads, pad_partners
 
@@ -35,46 +33,44 @@ class MaskBackend(SumBackend):
 
     name: ClassVar[str] = "mask"
     profiles: ClassVar[tuple[str, ...]] = tuple(_FRACTION_BITS)
+    word: ClassVar[str] = "<u8"
 
     def _seal(
-        self, values: NDArray[np.float64], header: Header, context: bytes
-    ) -> NDArray[np.uint64]:
-        words = np.empty(values.size + checks.SLOTS, dtype="<u8")
-        content = words[: values.size].view(np.int64)
-        to_fixed(values, _FRACTION_BITS[self.profile], header.contributors, content)
-        weights, one = self._weights(header, context)
-        check = checks.fill(weights, one, words)
+        self,
+        values: NDArray[np.float64],
+        room: NDArray[np.uint64],
+        this: Sum,
+        header: Header,
+        context: bytes,
+    ) -> None:
+        fixed = room[: -checks.SLOTS].view(np.int64)
+        to_fixed(values, _FRACTION_BITS[self.profile], this.contributors, fixed)
+        weights, one = self._weights(this.recipient, header, context)
+        check = checks.fill(weights, one, room)
         # The inner product under secret weights is a digest of the content, at no further cost.
         mark = weights.key + check.to_bytes(8, "little")
-        self.ledger.claim(header.place, header.recipient, mark)
-        self._change(words, header)
-        return words
+        self.ledger.claim(header.place, this.recipient, mark)
+        plus, minus = self._signs[this.recipient]
+        self._pads.change(room, header.place, this.recipient, add=plus, subtract=minus)
 
     def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
-        if len(body) != 8 * (header.length + checks.SLOTS):
-            raise ProtocolError(
-                f"A sum of {len(body)} bytes came where {8 * (header.length + checks.SLOTS)} were "
-                "expected; it was cut or altered."
-            )
-        words = np.frombuffer(body, dtype="<u8").copy()
+        words = np.frombuffer(body, dtype=self.word).copy()
         added = self.senders(header.recipient) if header.recipient else (_GROUP,)
         self._pads.change(words, header.place, header.recipient, subtract=added)
-        checks.verify(*self._weights(header, context), words, header.contributors)
-        return from_fixed(words[: header.length].view(np.int64), _FRACTION_BITS[self.profile])
+        weights, one = self._weights(header.recipient, header, context)
+        checks.verify(weights, one, words, header.contributors)
+        return from_fixed(words[: -checks.SLOTS].view(np.int64), _FRACTION_BITS[self.profile])
 
-    def _weights(self, header: Header, context: bytes) -> tuple[checks.Weights, int]:
+    def _weights(
+        self, recipient: str, header: Header, context: bytes
+    ) -> tuple[checks.Weights, int]:
         """Weights of the values in a sum, and of its 1."""
         step = self.step_weights(header, context)
-        return self._check_weights.use(step.key), step.ones[header.recipient]
+        return self._check_weights.use(step.key), step.ones[recipient]
 
     @cached_property
     def _check_weights(self) -> checks.Weights:
         return checks.Weights()
-
-    def _change(self, words: NDArray[np.uint64], header: Header) -> None:
-        """Put this member's pads on a contribution."""
-        plus, minus = self._signs[header.recipient]
-        self._pads.change(words, header.place, header.recipient, add=plus, subtract=minus)
 
     @cached_property
     def _pads(self) -> Pads:
@@ -100,15 +96,9 @@ class MaskBackend(SumBackend):
 
 
 class MaskAccumulator(Accumulator):
-    """Running sum modulo 2^64; its memory is that of one contribution."""
+    """Running sums modulo 2^64; their memory is that of one contribution to each."""
 
-    def __init__(self, header: Header, senders: Iterable[str]) -> None:
-        super().__init__(header, senders)
-        self._sum = np.zeros(header.length + checks.SLOTS, dtype="<u8")
+    word: ClassVar[str] = "<u8"
 
-    def _absorb(self, sender: str, body: memoryview) -> None:
-        self._require_size(body, self._sum.nbytes)
-        self._sum += np.frombuffer(body, dtype="<u8")
-
-    def _body(self) -> bytes:
-        return self._sum.tobytes()
+    def _absorb(self, line: Line, sender: str, words: NDArray[np.uint64]) -> None:
+        line.total += words

@@ -6,7 +6,7 @@ The check slots find accidents (a lost, doubled or damaged contribution), not a 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.backend import Accumulator, SumBackend
-from fedlap_app.secure.checks import verify_count
-from fedlap_app.secure.header import Header
+from fedlap_app.secure.backend import Accumulator, Line, SumBackend
+from fedlap_app.secure.checks import SLOTS, verify_count
+from fedlap_app.secure.header import Header, Sum
 
-_SLOTS = 3
 _WEIGHTS_A_WORD = 4
 _LARGEST_WEIGHT = 65_536.0
 _AT_ONCE = 4096
@@ -31,6 +30,7 @@ class PlainBackend(SumBackend):
 
     name: ClassVar[str] = "plain"
     profiles: ClassVar[tuple[str, ...]] = ("float64",)
+    word: ClassVar[str] = "<f8"
 
     @property
     def weakness(self) -> str:
@@ -40,27 +40,24 @@ class PlainBackend(SumBackend):
             "the graph from them; use it for comparisons only."
         )
 
-    def _seal(self, values: Floats, header: Header, context: bytes) -> Floats:
-        product, norm = self._weigh(values, 1, header, context)
+    def _seal(
+        self, values: Floats, room: Floats, this: Sum, header: Header, context: bytes
+    ) -> None:
+        product, norm = self._weigh(values, 1, this, header, context)
         if not math.isfinite(norm):
             raise ProtocolError(
                 "A value to be summed is not finite or too large; check what was computed."
             )
-        body = np.empty(values.size + _SLOTS, dtype="<f8")
-        body[:-_SLOTS] = values
-        body[-_SLOTS:] = 1.0, product, norm
-        return body
+        room[:-SLOTS] = values
+        room[-SLOTS:] = 1.0, product, norm
 
     def _open(self, body: memoryview, header: Header, context: bytes) -> Floats:
-        if len(body) != 8 * (header.length + _SLOTS):
-            raise ProtocolError(
-                f"A sum of {len(body)} bytes came where {8 * (header.length + _SLOTS)} were "
-                "expected; it was cut or altered."
-            )
         numbers = np.frombuffer(body, dtype="<f8")
-        count, product, norms = (float(x) for x in numbers[-_SLOTS:])
+        count, product, norms = (float(x) for x in numbers[-SLOTS:])
         verify_count(int(count) if count.is_integer() else -1, header.contributors)
-        found, _ = self._weigh(numbers[:-_SLOTS], header.contributors, header, context)
+        found, _ = self._weigh(
+            numbers[:-SLOTS], header.contributors, header.sums[0], header, context
+        )
         # Rounding of a sum of n products is at most n eps times the sum of their magnitudes,
         # which is at most the product of the norms.
         terms = header.length + header.contributors + 3
@@ -74,12 +71,12 @@ class PlainBackend(SumBackend):
         return numbers[: header.length].copy()
 
     def _weigh(
-        self, values: Floats, count: int, header: Header, context: bytes
+        self, values: Floats, count: int, this: Sum, header: Header, context: bytes
     ) -> tuple[float, float]:
         """Inner product of the values and of the count with weights, and norm of the values."""
         if values.size > self._weights.size:
             self._weights = _draw_weights(self.keys.group_secret("plain weights"), values.size)
-        one = 1 + self.step_weights(header, context).ones[header.recipient] % 2**16
+        one = 1 + self.step_weights(header, context).ones[this.recipient] % 2**16
         product = float(self._weights[: values.size] @ values) + one * count
         return product, math.sqrt(values @ values)
 
@@ -98,20 +95,21 @@ def _draw_weights(key: bytes, count: int) -> Floats:
 
 
 class PlainAccumulator(Accumulator):
-    """Sum in the order of names; holds only what came before its turn."""
+    """Sums in the order of names; holds only what came before its turn."""
 
-    def __init__(self, header: Header, senders: Iterable[str]) -> None:
+    word: ClassVar[str] = "<f8"
+
+    def __init__(self, header: Header, senders: Callable[[str], Sequence[str]]) -> None:
         super().__init__(header, senders)
-        self._sum = np.zeros(header.length + _SLOTS, dtype="<f8")
-        self._early: dict[str, NDArray[np.float64]] = {}
-        self._turn = 0
+        self._early: dict[str, dict[str, Floats]] = {}
+        self._turns: dict[str, int] = {}
 
-    def _absorb(self, sender: str, body: memoryview) -> None:
-        self._require_size(body, self._sum.nbytes)
-        self._early[sender] = np.frombuffer(body, dtype="<f8")
-        while self._turn < len(self.senders) and self.senders[self._turn] in self._early:
-            self._sum += self._early.pop(self.senders[self._turn])
-            self._turn += 1
-
-    def _body(self) -> bytes:
-        return self._sum.tobytes()
+    def _absorb(self, line: Line, sender: str, words: Floats) -> None:
+        recipient = line.sum.recipient
+        early = self._early.setdefault(recipient, {})
+        early[sender] = words
+        turn = self._turns.get(recipient, 0)
+        while turn < len(line.senders) and line.senders[turn] in early:
+            line.total += early.pop(line.senders[turn])
+            turn += 1
+        self._turns[recipient] = turn

@@ -17,4 +17,4 @@ def test_unknown_names_are_refused_with_the_choices(rings):
 def test_the_header_of_a_sum_tells_the_server_how_to_add(rings, name):
     backend = make_backend(name, rings(3)[0])
     header = backend.small_header(Place("krylov"), length=5)
-    assert make_accumulator(header, backend.senders("")).missing == rings(3)[0].members
+    assert make_accumulator(header, backend.senders).missing("") == rings(3)[0].members

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.header import Header, require_equal
+from fedlap_app.secure.header import Header, Sum, require_equal
 
 NAMES = st.text("abé-\u20ac0", max_size=20)
 
@@ -18,13 +18,12 @@ def header(**changes):
         phase="krylov",
         step=4,
         attempt=1,
-        recipient="client-02",
         vectors=40,
-        length=4096,
-        contributors=9,
+        sums=(Sum("client-02", 4096, 9),),
         sender="client-01",
     )
-    return base._replace(**changes)
+    this = {name: changes.pop(name) for name in Sum._fields if name in changes}
+    return base._replace(sums=(base.sums[0]._replace(**this),), **changes)
 
 
 @given(NAMES, NAMES, st.integers(0, 2**32 - 1), st.integers(0, 2**48 - 1), st.binary(max_size=9))
@@ -33,6 +32,17 @@ def test_round_trip_with_anything_behind(sender, phase, step, length, rest):
     packed = one.pack()
     assert len(packed) % 8 == 0
     assert Header.unpack(packed + rest) == (one, len(packed))
+
+
+@given(st.lists(st.tuples(NAMES, st.integers(0, 2**48 - 1), st.integers(0, 2**16 - 1)), max_size=9))
+def test_any_list_of_sums_comes_back(sums):
+    one = header()._replace(sums=tuple(Sum(*each) for each in sums))
+    assert Header.unpack(one.pack() + b"behind") == (one, len(one.pack()))
+
+
+def test_another_number_of_sums_is_named():
+    with pytest.raises(ProtocolError, match="says sums ="):
+        require_equal(header()._replace(sums=()), header())
 
 
 def test_a_header_is_small():
@@ -52,7 +62,7 @@ def test_no_byte_can_change_without_notice():
             require_equal(found, header())
 
 
-@pytest.mark.parametrize("data", [b"", b"FLS", bytes(200), b"FLS\x01" + b"\xff" * 200])
+@pytest.mark.parametrize("data", [b"", b"FLS", bytes(200), b"FLS\x02" + b"\xff" * 200])
 def test_junk_is_no_header(data):
     with pytest.raises(ProtocolError, match="does not begin with a header"):
         Header.unpack(data)
@@ -60,12 +70,15 @@ def test_junk_is_no_header(data):
 
 def test_another_version_is_named():
     packed = bytearray(header().pack())
-    packed[3] = 2
-    with pytest.raises(ProtocolError, match="format version 2"):
+    packed[3] = 1
+    with pytest.raises(ProtocolError, match="format version 1"):
         Header.unpack(bytes(packed))
 
 
-@pytest.mark.parametrize("name", [name for name in Header._fields if name != "version"])
+FIELDS = [*Sum._fields, *(name for name in Header._fields if name not in ("version", "sums"))]
+
+
+@pytest.mark.parametrize("name", FIELDS)
 def test_a_difference_is_named(name):
     values = {int: 5, str: "77" * (8 if name == "key_id" else 16)}
     other = header(**{name: values[type(getattr(header(), name))]})

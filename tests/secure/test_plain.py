@@ -24,10 +24,10 @@ def sealed(members):
 
 
 def add(header, members, contributions):
-    accumulator = make_accumulator(header, members[0].senders(header.recipient))
+    accumulator = make_accumulator(header, members[0].senders)
     for contribution in contributions:
         accumulator.add(contribution)
-    return accumulator.result()
+    return accumulator.result(header.recipient)
 
 
 def test_it_warns(rings):

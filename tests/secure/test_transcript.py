@@ -24,10 +24,10 @@ def test_order_content_and_job_count():
 def small_sum(members, contexts, step):
     """One small sum of zeros, each member sealing under its own context."""
     header = members[0].small_header(Place("krylov", step), length=5)
-    accumulator = make_accumulator(header, members[0].senders(""))
+    accumulator = make_accumulator(header, members[0].senders)
     for member, context in zip(members, contexts, strict=True):
         accumulator.add(member.seal(np.zeros(5), header, context=context))
-    return accumulator.result(), header
+    return accumulator.result(""), header
 
 
 def test_a_server_that_tells_members_different_things_is_found_at_the_next_sum(rings):

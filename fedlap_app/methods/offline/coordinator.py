@@ -136,7 +136,7 @@ class Coordinator:
             raise ProtocolError(f"A second or foreign reply came from {name!r}; it is refused.")
         parts = unpack(reply)
         if self._sums is not None and parts and bytes(parts[0]) == CONTRIBUTION:
-            self._sums.add(name, unpack_named(parts[1]))
+            self._sums.add(name, parts[1])
             parts = parts[:1]
         self._replies[name] = [memoryview(bytes(part)) for part in parts]
 

@@ -111,7 +111,7 @@ class Iteration:
         """Whether only the small eigenproblem is left."""
         return self.solver is not None and self.solver.done
 
-    def begin(self) -> dict[str, Sealed]:
+    def begin(self) -> Sealed:
         """Contribution to the totals of the graph."""
         numbers = totals_of.contribution(*self._rows)
         return self._seal(None, numbers, self.sent.step)
@@ -186,27 +186,25 @@ class Iteration:
         self.solver.restore(state)
         return {**state, "totals": self.totals}
 
-    def contribute(self, step: int) -> dict[str, Sealed]:
+    def contribute(self, step: int) -> Sealed:
         """Seal this member's part of the next sums."""
         if self.solver is None:
             raise ProtocolError("The totals of the graph are not known yet; start a new job.")
         mine = self.solver.contribute()
         return self._seal(mine.block, mine.small, step)
 
-    def _seal(self, block: Array | None, small: Array, step: int) -> dict[str, Sealed]:
-        """Contributions by recipient: for all (""), and to each other one if there is a block."""
-        place, context = Place(PHASE, step), self.transcript.digest
+    def _seal(self, block: Array | None, small: Array, step: int) -> Sealed:
+        """Contributions for all (""), and to each other one if there is a block."""
         vectors = 0 if self.solver is None else self.solver.columns
-        sealed: dict[str, Sealed] = {}
-        with self.meter.sealing():
-            header = self.backend.small_header(place, length=small.size, vectors=vectors)
-            sealed[""] = self.backend.seal_parts(small, header, context=context)
+        values = {"": np.ascontiguousarray(small)}
+        if block is not None:
             for name, target in self.agreement.targets.items():
-                if block is None or self.me not in self.backend.senders(name):
-                    continue
-                vector = target.frame.place(block[target.positions], target.slots)
-                header = self.backend.block_header(name, place, length=vector.size, vectors=vectors)
-                sealed[name] = self.backend.seal_parts(vector, header, context=context)
+                if self.me in self.backend.senders(name):
+                    values[name] = target.frame.place(block[target.positions], target.slots)
+        with self.meter.sealing():
+            sealed = self.backend.seal_step(
+                values, Place(PHASE, step), vectors=vectors, context=self.transcript.digest
+            )
         width = -1 if block is None else int(block.shape[1])
         self.sent = Sent(step, width, int(small.size), vectors)
         self.columns += max(width, 0)

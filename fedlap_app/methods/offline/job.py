@@ -26,7 +26,6 @@ from fedlap_app.methods.offline.messages import (
     SUMS,
     Data,
     Request,
-    named_pieces,
     pack,
     pack_named,
     pieces,
@@ -145,7 +144,7 @@ class Job:
             return self._rows(agreement.keys, request, last)
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
-        reply = pack(CONTRIBUTION, named_pieces(iteration.begin()))
+        reply = pack(CONTRIBUTION, iteration.begin())
         return self._keep(iteration, last.after(request, SUMS), reply)
 
     def _rows(self, keys: KeyRing, request: Request, last: Answered) -> Data:
@@ -188,7 +187,7 @@ class Job:
         if iteration.done:
             state, reply = last.after(request, SHARE), lead(iteration, request.step)
             return self._keep(iteration, state, reply, arrays)
-        reply = pack(CONTRIBUTION, named_pieces(iteration.contribute(request.step)))
+        reply = pack(CONTRIBUTION, iteration.contribute(request.step))
         return self._keep(iteration, last.after(request, SUMS), reply, arrays)
 
     def _share(self, request: Request, last: Answered) -> Data:

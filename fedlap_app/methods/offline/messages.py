@@ -150,12 +150,7 @@ def text(part: Data) -> str:
 
 def pack_named(named: Mapping[str, Part]) -> bytes:
     """Join byte strings that have a name each."""
-    return b"".join(named_pieces(named))
-
-
-def named_pieces(named: Mapping[str, Part]) -> list[Data]:
-    """What `pack_named` joins."""
-    return list(pieces(*(part for name, data in named.items() for part in (name.encode(), data))))
+    return pack(*(part for name, data in named.items() for part in (name.encode(), data)))
 
 
 def unpack_named(data: Data) -> dict[str, memoryview]:

@@ -1,6 +1,6 @@
 """The server's side of one step: one running sum for each recipient, added as replies arrive."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.messages import Data
@@ -25,36 +25,34 @@ class StepSums:
     def __init__(self, job: str, members: str, step: int, senders: Senders) -> None:
         self._expected = {"job": job, "members": members, "step": step}
         self._senders = senders
-        self._sums: dict[str, Accumulator] = {}
+        self._sums: Accumulator | None = None
 
-    def add(self, sender: str, contributions: Mapping[str, Data]) -> None:
-        """Add all contributions of one member, by recipient; a wrong one is refused."""
-        for recipient, data in contributions.items():
-            total = self._sums.get(recipient) or self._begin(recipient, data)
-            if total.add(data) != sender:
-                raise ProtocolError(
-                    f"{sender!r} sent a contribution in the name of another member; "
-                    "it was misrouted or altered, start a new job."
-                )
+    def add(self, sender: str, data: Data) -> None:
+        """Add all that one member contributes; anything wrong is refused."""
+        self._sums = self._sums or self._begin(data)
+        if self._sums.add(data) != sender:
+            raise ProtocolError(
+                f"{sender!r} sent a contribution in the name of another member; "
+                "it was misrouted or altered, start a new job."
+            )
 
-    def _begin(self, recipient: str, data: Data) -> Accumulator:
-        """A new sum; its first contribution must belong to this step."""
-        header = Header.unpack(data)[0].of("")
-        for name, value in {**self._expected, "recipient": recipient}.items():
+    def _begin(self, data: Data) -> Accumulator:
+        """New sums; the first contributions must belong to this step."""
+        header, _ = Header.unpack(data)
+        for name, value in self._expected.items():
             if getattr(header, name) != value:
                 raise ProtocolError(
                     f"A contribution says {name} = {getattr(header, name)!r} where {value!r} was "
                     "expected; it is stale, misrouted or altered."
                 )
-        self._sums[recipient] = make_accumulator(header, self._senders(recipient))
-        return self._sums[recipient]
+        return make_accumulator(header, self._senders)
 
     def small(self) -> bytes:
         """The sum for everyone."""
-        if "" not in self._sums:
+        if self._sums is None or not (total := self._sums.result("")):
             raise ProtocolError("Nobody contributed to the small sum; start a new job.")
-        return self._sums[""].result()
+        return total
 
     def block(self, recipient: str) -> bytes:
         """The sum for one member; empty when this step has none."""
-        return self._sums[recipient].result() if recipient in self._sums else b""
+        return self._sums.result(recipient) if self._sums is not None else b""

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.methods.offline.messages import pack, pack_named, unpack, unpack_named
+from fedlap_app.methods.offline.messages import pack, unpack, unpack_named
 from fedlap_app.secure.backend import SumBackend
 from fedlap_app.secure.header import Header
 
@@ -20,27 +20,41 @@ def body(data):
     return data[Header.unpack(data)[1] :]
 
 
-def contributions(reply):
+def contribution(reply):
+    """Header and body of all that a reply contributes, if anything."""
     parts = unpack(reply)
-    return dict(unpack_named(parts[1])) if bytes(parts[0]) == b"contribution" else {}
+    if bytes(parts[0]) != b"contribution":
+        return None
+    return Header.unpack(parts[1])[0], body(parts[1])
+
+
+def slots_of(reply):
+    """What a reply contributes to each sum."""
+    header, words = contribution(reply)
+    found, at = {}, 0
+    for each in header.sums:
+        size = 8 * (each.length + 3)
+        found[each.recipient] = words[at : at + size]
+        at += size
+    return found
 
 
 @pytest.fixture
 def recorded(make_phase, monkeypatch):
     """A run with all its messages, and every plaintext that was sealed or opened in it."""
     plain = []
-    seal, opened = SumBackend.seal_parts, SumBackend.open
+    seal, opened = SumBackend.seal_step, SumBackend.open
 
-    def sealing(self, values, header, **options):
-        plain.append(np.array(values, dtype=np.float64).ravel())
-        return seal(self, values, header, **options)
+    def sealing(self, values, place, **options):
+        plain.extend(np.array(each) for each in values.values())
+        return seal(self, values, place, **options)
 
     def opening(self, data, header, **options):
         numbers = opened(self, data, header, **options)
         plain.append(numbers.numbers.copy())
         return numbers
 
-    monkeypatch.setattr(SumBackend, "seal_parts", sealing)
+    monkeypatch.setattr(SumBackend, "seal_step", sealing)
     monkeypatch.setattr(SumBackend, "open", opening)
     phase = make_phase(graph=GRAPH, vectors=40, block=10)
     phase.run()
@@ -52,7 +66,7 @@ def seen_by_server(phase):
     single, sums = [], {}
     for _, request, reply in phase.log:
         if request.kind in ("pairs", "sums"):
-            single += [body(data) for data in contributions(reply).values()]
+            single += [contribution(reply)[1]] if contribution(reply) else []
         if request.kind == "sums":
             # The small sum goes to all members; it counts once.
             sums |= dict.fromkeys(body(data) for data in (request.common, request.own) if data)
@@ -108,16 +122,17 @@ def test_pair_messages_have_one_length_whatever_is_shared(make_phase):
 def test_everyone_sends_to_everyone(recorded):
     phase, _ = recorded
     for name, request, reply in phase.log:
-        if request.kind == "sums" and (sent := contributions(reply)) and len(sent) > 1:
-            assert set(sent) == {"", *(p.name for p in phase.parts)} - {name}
+        if request.kind == "sums" and (sent := contribution(reply)) and len(sent[0].sums) > 1:
+            recipients = {each.recipient for each in sent[0].sums}
+            assert recipients == {"", *(p.name for p in phase.parts)} - {name}
 
 
 def test_headers_count_the_vectors_exchanged_so_far(recorded):
     phase, _ = recorded
     vectors = [
-        Header.unpack(contributions(reply)[""])[0].vectors
+        contribution(reply)[0].vectors
         for name, request, reply in phase.log
-        if name == "org-00" and request.kind == "sums" and contributions(reply)
+        if name == "org-00" and request.kind == "sums" and contribution(reply)
     ]
     assert vectors == [0, 10, 20, 30, 40]
 
@@ -137,10 +152,10 @@ class TestServerRefuses:
         old = {name: reply for name, request, reply in phase.log if request.kind == "sums"}
         return coordinator, replies, old
 
-    def changed(self, reply, recipient, change):
-        named = {name: bytes(data) for name, data in contributions(reply).items()}
-        named[recipient] = change(named[recipient])
-        return pack(b"contribution", pack_named(named))
+    def changed(self, reply, change):
+        """The reply with another header and body."""
+        header, words = change(*contribution(reply))
+        return pack(b"contribution", header.pack() + words)
 
     @pytest.mark.parametrize(
         ("field", "value"),
@@ -150,26 +165,36 @@ class TestServerRefuses:
             ("members", "00" * 16),
             ("step", 2),
             ("vectors", 0),
-            ("length", 8),
             ("profile", "q36"),
         ],
     )
-    @pytest.mark.parametrize("recipient", ["", "org-02"])
-    def test_a_foreign_header(self, scene, field, value, recipient):
+    def test_a_foreign_header(self, scene, field, value):
         coordinator, replies, _ = scene
         coordinator.take("org-00", replies["org-00"])
-
-        def change(data):
-            header, size = Header.unpack(data)
-            return header._replace(**{field: value}).pack() + data[size:]
-
-        bad = self.changed(replies["org-01"], recipient, change)
+        bad = self.changed(
+            replies["org-01"], lambda header, words: (header._replace(**{field: value}), words)
+        )
         with pytest.raises(ProtocolError, match=f"says {field} = "):
             coordinator.take("org-01", bad)
 
+    @pytest.mark.parametrize("recipient", ["", "org-02"])
+    def test_another_length_of_a_sum(self, scene, recipient):
+        coordinator, replies, _ = scene
+        coordinator.take("org-00", replies["org-00"])
+
+        def change(header, words):
+            sums = tuple(
+                each._replace(length=8) if each.recipient == recipient else each
+                for each in header.sums
+            )
+            return header._replace(sums=sums), words
+
+        with pytest.raises(ProtocolError, match="says length = 8"):
+            coordinator.take("org-01", self.changed(replies["org-01"], change))
+
     def test_a_wrong_length(self, scene):
         coordinator, replies, _ = scene
-        bad = self.changed(replies["org-01"], "org-02", lambda data: data[:-8])
+        bad = self.changed(replies["org-01"], lambda header, words: (header, words[:-8]))
         with pytest.raises(ProtocolError, match="cut or altered"):
             coordinator.take("org-01", bad)
 
@@ -193,9 +218,14 @@ class TestServerRefuses:
 
     def test_a_dropped_contribution(self, scene):
         coordinator, replies, _ = scene
-        named = contributions(replies["org-01"])
-        del named["org-02"]
-        replies["org-01"] = pack(b"contribution", pack_named(named))
+
+        def without(header, words):
+            left = slots_of(replies["org-01"])
+            del left["org-02"]
+            sums = tuple(each for each in header.sums if each.recipient in left)
+            return header._replace(sums=sums), b"".join(left.values())
+
+        replies["org-01"] = self.changed(replies["org-01"], without)
         for name, reply in replies.items():
             coordinator.take(name, reply)
         with pytest.raises(ProtocolError, match="lacks org-01"):
@@ -231,7 +261,7 @@ class TestMembersRefuse:
         phase, request = scene
         recipient = "" if field == "common" else "org-01"
         reply = next(r for n, q, r in reversed(phase.log) if n == "org-02" and q.kind == "sums")
-        one = np.frombuffer(body(contributions(reply)[recipient]), "<u8")
+        one = np.frombuffer(slots_of(reply)[recipient], "<u8")
         data = getattr(request, field)
         size = Header.unpack(data)[1]
         for sign in (np.add, np.subtract):
