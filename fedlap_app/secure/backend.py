@@ -34,6 +34,7 @@ from fedlap_app.secure.opened import Opened
 from fedlap_app.secure.pads import PadLedger
 
 Sealed = tuple[bytes, memoryview]
+Floats = NDArray[np.float64]
 
 
 class InsecureWarning(UserWarning):
@@ -63,6 +64,36 @@ class StepWeights:
         return cls(stream[:32], dict(zip(recipients, numbers, strict=True)))
 
 
+class Sheet:
+    """Room for all contributions of one member in one step, side by side; zeros at first.
+
+    Parameters
+    ----------
+    header : Header
+        Their header, without a sender.
+
+    Attributes
+    ----------
+    rooms
+        Where the real numbers for each recipient go.
+    parts
+        The same with the check slots behind them.
+    body
+        All of it.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        self.body = np.zeros(sum(this.length + SLOTS for this in header.sums))
+        self.parts: dict[str, Floats] = {}
+        at = 0
+        for this in header.sums:
+            end = at + this.length + SLOTS
+            self.parts[this.recipient] = self.body[at:end]
+            at = end
+        self.rooms = {name: part[:-SLOTS] for name, part in self.parts.items()}
+
+
 class SumBackend(ABC):
     """What one member does with sums: seal its contributions and open what is meant for it.
 
@@ -80,7 +111,6 @@ class SumBackend(ABC):
 
     name: ClassVar[str]
     profiles: ClassVar[tuple[str, ...]]
-    word: ClassVar[str]
 
     def __init__(
         self,
@@ -100,6 +130,7 @@ class SumBackend(ABC):
         self._senders = {
             recipient: tuple(sorted(names)) for recipient, names in (senders or {}).items()
         }
+        self._made: Header | None = None
         self._step: tuple[tuple[object, ...], StepWeights] | None = None
         self.ledger = ledger or PadLedger()
         if self.weakness:
@@ -146,7 +177,8 @@ class SumBackend(ABC):
         return self._header("", place, length, vectors)
 
     def _header(self, recipient: str, place: Place, length: int, vectors: int) -> Header:
-        return self._step_header({recipient: length}, place, vectors)
+        self._made = self._step_header({recipient: length}, place, vectors)
+        return self._made
 
     def _step_header(self, lengths: Mapping[str, int], place: Place, vectors: int) -> Header:
         """Header of all sums of a step that this member has to do with."""
@@ -159,7 +191,7 @@ class SumBackend(ABC):
         return Header(*about, *place, vectors, sums)
 
     def seal(self, values: ArrayLike, header: Header, *, context: bytes = b"") -> bytes:
-        """Seal this member's contribution to one sum, see `seal_step`.
+        """Seal this member's contribution to one sum; see `sheet` for those of a whole step.
 
         Parameters
         ----------
@@ -170,53 +202,50 @@ class SumBackend(ABC):
         context : bytes
             What all contributors must agree on besides, such as the digest of a `Transcript`.
         """
-        numbers = np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
+        numbers = np.asarray(values, dtype=np.float64).reshape(-1)
         if numbers.size != header.length:
             raise ProtocolError(
                 f"{numbers.size} values came for a sum of {header.length}; fill up the layout."
             )
         self._require_own(header)
-        named = {header.recipient: numbers}
-        return b"".join(
-            self.seal_step(named, header.place, vectors=header.vectors, context=context)
-        )
+        sheet = self.sheet({header.recipient: numbers.size}, header.place, header.vectors)
+        sheet.rooms[header.recipient][:] = numbers
+        return b"".join(self.seal_sheet(sheet, context=context))
 
-    def seal_step(
-        self,
-        values: Mapping[str, NDArray[np.float64]],
-        place: Place,
-        *,
-        vectors: int = 0,
-        context: bytes = b"",
-    ) -> Sealed:
-        """Header and body of all contributions of this member in one step.
+    def sheet(self, lengths: Mapping[str, int], place: Place, vectors: int = 0) -> Sheet:
+        """Room for all contributions of this member in one step.
 
         Parameters
         ----------
-        values : mapping of str to array
-            Contiguous real numbers for the sum of each recipient; "" is everyone's.
+        lengths : mapping of str to int
+            How many real numbers go to the sum of each recipient; "" is everyone's.
         place : Place
             Where in the protocol the step is.
         vectors : int
             Vectors exchanged before it.
-        context : bytes
-            What all contributors must agree on besides, such as the digest of a `Transcript`.
         """
-        for recipient in values:
+        for recipient in lengths:
             if self.keys.me not in self.senders(recipient):
                 raise ProtocolError(
                     f"{self.keys.me!r} does not contribute to the sums of {recipient!r}; "
                     "its own part stays local."
                 )
-        lengths = {recipient: numbers.size for recipient, numbers in values.items()}
-        header = self._step_header(lengths, place, vectors)
-        body = np.empty(sum(lengths.values()) + SLOTS * len(lengths), dtype=self.word)
-        at = 0
-        for this, numbers in zip(header.sums, values.values(), strict=True):
-            room = body[at : at + this.length + SLOTS]
-            self._seal(numbers, room, this, header, context)
-            at += room.size
-        return header.of(self.keys.me).pack(), body.data.cast("B")
+        return Sheet(self._step_header(lengths, place, vectors))
+
+    def seal_sheet(self, sheet: Sheet, *, context: bytes = b"") -> Sealed:
+        """Header and body of all contributions on a sheet, which is used up.
+
+        Parameters
+        ----------
+        sheet : Sheet
+            With the numbers in its rooms.
+        context : bytes
+            What all contributors must agree on besides, such as the digest of a `Transcript`.
+        """
+        weights = self.step_weights(sheet.header, context)
+        for this in sheet.header.sums:
+            self._seal(sheet.parts[this.recipient], this, sheet.header.place, weights)
+        return sheet.header.of(self.keys.me).pack(), sheet.body.data.cast("B")
 
     def open(self, data: bytes, header: Header, *, context: bytes = b"") -> Opened:
         """Open the sum of a header and check it; anything else is refused with its reason."""
@@ -232,7 +261,8 @@ class SumBackend(ABC):
                 f"A sum of {len(body)} bytes came where {8 * (header.length + SLOTS)} were "
                 "expected; it was cut or altered."
             )
-        return Opened(self._open(body, header, context))
+        weights = self.step_weights(header, context)
+        return Opened(self._open(body, header.sums[0], header.place, weights))
 
     def step_weights(self, header: Header, context: bytes) -> StepWeights:
         """What the check weights of a step come from; those of the last step are kept."""
@@ -248,22 +278,16 @@ class SumBackend(ABC):
 
     def _require_own(self, header: Header) -> None:
         """Refuse a header that this member would not make for the same place."""
-        same = self._header(header.recipient, header.place, header.length, header.vectors)
-        require_equal(header, same)
+        if header is not self._made:
+            same = self._header(header.recipient, header.place, header.length, header.vectors)
+            require_equal(header, same)
 
     @abstractmethod
-    def _seal(
-        self,
-        values: NDArray[np.float64],
-        room: NDArray[Any],
-        this: Sum,
-        header: Header,
-        context: bytes,
-    ) -> None:
-        """Write the contribution to one sum of a header, with its check slots."""
+    def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
+        """Seal in place the numbers of one contribution, and fill the check slots behind them."""
 
     @abstractmethod
-    def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
+    def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:
         """Values of a sum's body, checked."""
 
 
@@ -299,7 +323,8 @@ class Accumulator(ABC):
                 )
             line = Line(this, names, np.zeros(this.length + SLOTS, dtype=self.word))
             self._lines[this.recipient] = line
-        require_same_sum(this, line.sum, self.step.place)
+        if this != line.sum:
+            require_same_sum(this, line.sum, self.step.place)
         return line
 
     def missing(self, recipient: str) -> tuple[str, ...]:

@@ -18,10 +18,11 @@ def largest(fraction_bits: int, contributors: int) -> float:
     return float(2 ** (SUM_BITS - fraction_bits)) / contributors
 
 
-def to_fixed(
-    values: NDArray[np.float64], fraction_bits: int, contributors: int, out: NDArray[np.int64]
-) -> None:
-    """Round values to fixed point, into `out`; refuse what the sum could not hold."""
+def to_fixed(values: NDArray[np.float64], fraction_bits: int, contributors: int) -> None:
+    """Replace values by fixed-point int64 numbers in the same memory.
+
+    What the sum could not hold is refused.
+    """
     limit = largest(fraction_bits, contributors)
     # The norm is quick and mostly enough; written so that a nan fails too.
     if not values @ values < limit * limit and not np.abs(values).max() < limit:
@@ -31,12 +32,11 @@ def to_fixed(
             f"(2^{SUM_BITS - fraction_bits} over {contributors} contributors); "
             "scale the values down before sealing."
         )
-    scale = float(2**fraction_bits)
-    scaled = np.empty(min(values.size, _CHUNK))
+    np.multiply(values, float(2**fraction_bits), out=values)
+    np.rint(values, out=values)
+    words = values.view(np.int64)
     for start in range(0, values.size, _CHUNK):
-        part = values[start : start + _CHUNK]
-        np.rint(np.multiply(part, scale, out=scaled[: part.size]), out=scaled[: part.size])
-        out[start : start + _CHUNK] = scaled[: part.size]
+        words[start : start + _CHUNK] = values[start : start + _CHUNK].astype(np.int64)
 
 
 def from_fixed(words: NDArray[np.int64], fraction_bits: int) -> NDArray[np.float64]:

@@ -27,12 +27,12 @@ class Frame:
         """Length of the vector for a block of this many columns."""
         return _round_up(self.slots * columns, self.multiple)
 
-    def place(self, values: NDArray[np.float64], slots: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Put the rows of a block (rows, columns) into their slots; the rest is 0."""
+    def place(
+        self, values: NDArray[np.float64], slots: NDArray[np.int64], vector: NDArray[np.float64]
+    ) -> None:
+        """Put the rows of a block (rows, columns) into their slots of a vector of zeros."""
         columns = values.shape[1]
-        vector = np.zeros(self.length(columns))
         vector[: self.slots * columns].reshape(self.slots, columns)[slots] = values
-        return vector
 
     def take(
         self, vector: NDArray[np.float64], slots: NDArray[np.int64], columns: int

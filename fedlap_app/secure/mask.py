@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.secure import checks
-from fedlap_app.secure.backend import Accumulator, Line, SumBackend
+from fedlap_app.secure.backend import Accumulator, Floats, Line, StepWeights, SumBackend
 from fedlap_app.secure.fixed import from_fixed, to_fixed
-from fedlap_app.secure.header import Header, Sum
+from fedlap_app.secure.header import Place, Sum
 from fedlap_app.secure.kdf import digest
 from fedlap_app.secure.pads import Pads, pad_partners
 
@@ -33,40 +33,25 @@ class MaskBackend(SumBackend):
 
     name: ClassVar[str] = "mask"
     profiles: ClassVar[tuple[str, ...]] = tuple(_FRACTION_BITS)
-    word: ClassVar[str] = "<u8"
 
-    def _seal(
-        self,
-        values: NDArray[np.float64],
-        room: NDArray[np.uint64],
-        this: Sum,
-        header: Header,
-        context: bytes,
-    ) -> None:
-        fixed = room[: -checks.SLOTS].view(np.int64)
-        to_fixed(values, _FRACTION_BITS[self.profile], this.contributors, fixed)
-        weights, one = self._weights(this.recipient, header, context)
-        check = checks.fill(weights, one, room)
+    def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
+        to_fixed(part[: -checks.SLOTS], _FRACTION_BITS[self.profile], this.contributors)
+        words = part.view("<u8")
+        recipient = this.recipient
+        check = checks.fill(self._check_weights.use(weights.key), weights.ones[recipient], words)
         # The inner product under secret weights is a digest of the content, at no further cost.
-        mark = weights.key + check.to_bytes(8, "little")
-        self.ledger.claim(header.place, this.recipient, mark)
-        plus, minus = self._signs[this.recipient]
-        self._pads.change(room, header.place, this.recipient, add=plus, subtract=minus)
+        self.ledger.claim(place, recipient, weights.key + check.to_bytes(8, "little"))
+        plus, minus = self._signs[recipient]
+        self._pads.change(words, place, recipient, add=plus, subtract=minus)
 
-    def _open(self, body: memoryview, header: Header, context: bytes) -> NDArray[np.float64]:
-        words = np.frombuffer(body, dtype=self.word).copy()
-        added = self.senders(header.recipient) if header.recipient else (_GROUP,)
-        self._pads.change(words, header.place, header.recipient, subtract=added)
-        weights, one = self._weights(header.recipient, header, context)
-        checks.verify(weights, one, words, header.contributors)
+    def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:
+        words = np.frombuffer(body, dtype="<u8").copy()
+        recipient = this.recipient
+        added = self.senders(recipient) if recipient else (_GROUP,)
+        self._pads.change(words, place, recipient, subtract=added)
+        drawn = self._check_weights.use(weights.key)
+        checks.verify(drawn, weights.ones[recipient], words, this.contributors)
         return from_fixed(words[: -checks.SLOTS].view(np.int64), _FRACTION_BITS[self.profile])
-
-    def _weights(
-        self, recipient: str, header: Header, context: bytes
-    ) -> tuple[checks.Weights, int]:
-        """Weights of the values in a sum, and of its 1."""
-        step = self.step_weights(header, context)
-        return self._check_weights.use(step.key), step.ones[recipient]
 
     @cached_property
     def _check_weights(self) -> checks.Weights:

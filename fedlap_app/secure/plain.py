@@ -11,18 +11,16 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.backend import Accumulator, Line, SumBackend
+from fedlap_app.secure.backend import Accumulator, Floats, Line, StepWeights, SumBackend
 from fedlap_app.secure.checks import SLOTS, verify_count
-from fedlap_app.secure.header import Header, Sum
+from fedlap_app.secure.header import Header, Place, Sum
 
 _WEIGHTS_A_WORD = 4
 _LARGEST_WEIGHT = 65_536.0
 _AT_ONCE = 4096
-
-Floats = NDArray[np.float64]
+_EPS = 2.0**-52
 
 
 class PlainBackend(SumBackend):
@@ -30,7 +28,6 @@ class PlainBackend(SumBackend):
 
     name: ClassVar[str] = "plain"
     profiles: ClassVar[tuple[str, ...]] = ("float64",)
-    word: ClassVar[str] = "<f8"
 
     @property
     def weakness(self) -> str:
@@ -40,44 +37,37 @@ class PlainBackend(SumBackend):
             "the graph from them; use it for comparisons only."
         )
 
-    def _seal(
-        self, values: Floats, room: Floats, this: Sum, header: Header, context: bytes
-    ) -> None:
-        product, norm = self._weigh(values, 1, this, header, context)
+    def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
+        product, norm = self._weigh(part[:-SLOTS], 1, weights.ones[this.recipient])
         if not math.isfinite(norm):
             raise ProtocolError(
                 "A value to be summed is not finite or too large; check what was computed."
             )
-        room[:-SLOTS] = values
-        room[-SLOTS:] = 1.0, product, norm
+        part[-SLOTS:] = 1.0, product, norm
 
-    def _open(self, body: memoryview, header: Header, context: bytes) -> Floats:
+    def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:
         numbers = np.frombuffer(body, dtype="<f8")
-        count, product, norms = (float(x) for x in numbers[-SLOTS:])
-        verify_count(int(count) if count.is_integer() else -1, header.contributors)
-        found, _ = self._weigh(
-            numbers[:-SLOTS], header.contributors, header.sums[0], header, context
-        )
+        count, product, norms = numbers[-SLOTS:].tolist()
+        verify_count(int(count) if count.is_integer() else -1, this.contributors)
+        one = weights.ones[this.recipient]
+        found, _ = self._weigh(numbers[:-SLOTS], this.contributors, one)
         # Rounding of a sum of n products is at most n eps times the sum of their magnitudes,
         # which is at most the product of the norms.
-        terms = header.length + header.contributors + 3
-        magnitude = _LARGEST_WEIGHT * (np.sqrt(header.length) * norms + header.contributors)
-        tolerance = 4 * terms * np.finfo(np.float64).eps * magnitude
-        if not abs(found - product) <= tolerance < np.inf:
+        terms = this.length + this.contributors + 3
+        magnitude = _LARGEST_WEIGHT * (math.sqrt(this.length) * norms + this.contributors)
+        if not abs(found - product) <= 4 * terms * _EPS * magnitude < math.inf:
             raise ProtocolError(
                 "A sum was altered on its way, or the members were told different things: "
                 "its check slots do not fit its values; the run must stop."
             )
-        return numbers[: header.length].copy()
+        return numbers[:-SLOTS].copy()
 
-    def _weigh(
-        self, values: Floats, count: int, this: Sum, header: Header, context: bytes
-    ) -> tuple[float, float]:
+    def _weigh(self, values: Floats, count: int, one: int) -> tuple[float, float]:
         """Inner product of the values and of the count with weights, and norm of the values."""
-        if values.size > self._weights.size:
-            self._weights = _draw_weights(self.keys.group_secret("plain weights"), values.size)
-        one = 1 + self.step_weights(header, context).ones[this.recipient] % 2**16
-        product = float(self._weights[: values.size] @ values) + one * count
+        size = values.size
+        if size > self._weights.size:
+            self._weights = _draw_weights(self.keys.group_secret("plain weights"), size)
+        product = float(self._weights[:size] @ values) + (1 + one % 2**16) * count
         return product, math.sqrt(values @ values)
 
     @cached_property

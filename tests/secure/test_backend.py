@@ -90,6 +90,15 @@ def test_a_header_of_another_job_is_not_sealed(rings, members):
         members[0].seal(np.zeros(4), theirs.small_header(PLACE, length=4))
 
 
+def seal_step(member, values, vectors=0, context=b""):
+    """All that a member contributes in one step."""
+    lengths = {name: each.size for name, each in values.items()}
+    sheet = member.sheet(lengths, PLACE, vectors)
+    for name, each in values.items():
+        sheet.rooms[name][:] = each
+    return b"".join(member.seal_sheet(sheet, context=context))
+
+
 def test_all_sums_of_a_step_travel_together(members):
     """Each member contributes to everyone's sum and to the sum of every other one."""
     names = [member.keys.me for member in members]
@@ -97,7 +106,7 @@ def test_all_sums_of_a_step_travel_together(members):
     for number, member in enumerate(members):
         values = {"": np.full(4, 10.0**number)}
         values |= {name: np.full(7, 10.0**number) for name in names if name != names[number]}
-        data = b"".join(member.seal_step(values, PLACE, vectors=5, context=b"x"))
+        data = seal_step(member, values, vectors=5, context=b"x")
         accumulator = accumulator or make_accumulator(Header.unpack(data)[0], member.senders)
         assert accumulator.add(data) == names[number]
     for number, member in enumerate(members):
@@ -111,11 +120,11 @@ def test_all_sums_of_a_step_travel_together(members):
 
 def test_a_sum_that_is_listed_otherwise_is_refused(members):
     names = [member.keys.me for member in members]
-    first = b"".join(members[0].seal_step({"": np.zeros(4), names[2]: np.zeros(7)}, PLACE))
+    first = seal_step(members[0], {"": np.zeros(4), names[2]: np.zeros(7)})
     accumulator = make_accumulator(Header.unpack(first)[0], members[0].senders)
     accumulator.add(first)
     with pytest.raises(ProtocolError, match="says length = 8 where 7 was expected"):
-        accumulator.add(b"".join(members[1].seal_step({names[2]: np.zeros(8)}, PLACE)))
+        accumulator.add(seal_step(members[1], {names[2]: np.zeros(8)}))
     assert accumulator.missing(names[2]) == (names[1],)
     with pytest.raises(ProtocolError, match=f"lacks {names[1]}"):
         accumulator.result(names[2])

@@ -8,10 +8,9 @@ from fedlap_app.secure.fixed import from_fixed, largest, to_fixed
 
 
 def fixed(values, bits=44, contributors=3):
-    values = np.asarray(values, dtype=float)
-    out = np.empty(values.size, dtype=np.int64)
-    to_fixed(values, bits, contributors, out)
-    return out
+    words = np.array(values, dtype=float)
+    to_fixed(words, bits, contributors)
+    return words.view(np.int64)
 
 
 @given(st.lists(st.floats(-1000, 1000), max_size=30))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.offline.agreement import Agreement
+from fedlap_app.methods.offline.agreement import Agreement, Target
 from fedlap_app.methods.offline.columns import Columns
 from fedlap_app.methods.offline.handshake import pack_senders
 from fedlap_app.methods.offline.messages import Data
@@ -196,20 +196,27 @@ class Iteration:
     def _seal(self, block: Array | None, small: Array, step: int) -> Sealed:
         """Contributions for all (""), and to each other one if there is a block."""
         vectors = 0 if self.solver is None else self.solver.columns
-        values = {"": np.ascontiguousarray(small)}
-        if block is not None:
-            for name, target in self.agreement.targets.items():
-                if self.me in self.backend.senders(name):
-                    values[name] = target.frame.place(block[target.positions], target.slots)
-        with self.meter.sealing():
-            sealed = self.backend.seal_step(
-                values, Place(PHASE, step), vectors=vectors, context=self.transcript.digest
-            )
         width = -1 if block is None else int(block.shape[1])
+        lengths = {"": int(small.size)}
+        for name, target in self._targets.items() if block is not None else ():
+            lengths[name] = target.frame.length(width)
+        sheet = self.backend.sheet(lengths, Place(PHASE, step), vectors)
+        sheet.rooms[""][:] = small
+        if block is not None:
+            for name, target in self._targets.items():
+                target.frame.place(block[target.positions], target.slots, sheet.rooms[name])
+        with self.meter.sealing():
+            sealed = self.backend.seal_sheet(sheet, context=self.transcript.digest)
         self.sent = Sent(step, width, int(small.size), vectors)
         self.columns += max(width, 0)
         self.numbers += int(small.size)
         return sealed
+
+    @cached_property
+    def _targets(self) -> dict[str, Target]:
+        """The members to whose block sums this one contributes."""
+        targets = self.agreement.targets.items()
+        return {name: each for name, each in targets if self.me in self.backend.senders(name)}
 
     @cached_property
     def _rows(self) -> tuple[Any, Any | None]:

@@ -43,18 +43,18 @@ def slots_of(reply):
 def recorded(make_phase, monkeypatch):
     """A run with all its messages, and every plaintext that was sealed or opened in it."""
     plain = []
-    seal, opened = SumBackend.seal_step, SumBackend.open
+    seal, opened = SumBackend.seal_sheet, SumBackend.open
 
-    def sealing(self, values, place, **options):
-        plain.extend(np.array(each) for each in values.values())
-        return seal(self, values, place, **options)
+    def sealing(self, sheet, **options):
+        plain.extend(each.copy() for each in sheet.rooms.values())
+        return seal(self, sheet, **options)
 
     def opening(self, data, header, **options):
         numbers = opened(self, data, header, **options)
         plain.append(numbers.numbers.copy())
         return numbers
 
-    monkeypatch.setattr(SumBackend, "seal_step", sealing)
+    monkeypatch.setattr(SumBackend, "seal_sheet", sealing)
     monkeypatch.setattr(SumBackend, "open", opening)
     phase = make_phase(graph=GRAPH, vectors=40, block=10)
     phase.run()
