@@ -53,7 +53,8 @@ def train(
 ) -> None:
     """Train on this machine, in one process, and print the result.
 
-    Methods: fedavg (averages models), local (no exchange) and central (all data in one place).
+    Methods: fedlap+ (spectral basis), fedlap (learned structure features), fedavg (averages
+    models), local (no exchange) and central (all data in one place).
     """
     settings = settings_from(conf, options)
     set_verbosity(verbose)
