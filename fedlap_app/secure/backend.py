@@ -390,12 +390,15 @@ class Line:
         The sum of what was added, check slots included.
     added
         Who has contributed.
+    taken
+        How many were added in the order of names, where it counts.
     """
 
     sum: Sum
     senders: tuple[str, ...]
     total: NDArray[Any]
     added: set[str] = field(default_factory=set)
+    taken: int = 0
 
     @property
     def missing(self) -> tuple[str, ...]:

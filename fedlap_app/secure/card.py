@@ -46,7 +46,8 @@ class Card:
         """Fingerprint of the long-term keys."""
         return fingerprint(self.signing, self.agreement)
 
-    def pack(self) -> bytes:
+    @cached_property
+    def packed(self) -> bytes:
         """Bytes that are signed."""
         return encode(
             _DOMAIN,
@@ -81,7 +82,7 @@ def issue_card(identity: Identity, name: str, job_secret: bytes, settings: str) 
         nonce=derive(job_secret, "job nonce", length=16),
         settings=settings,
     )
-    body = card.pack()
+    body = card.packed
     return encode(body, identity.sign(body))
 
 
@@ -136,7 +137,7 @@ class Roster:
     @cached_property
     def job(self) -> str:
         """Id of the job: a hash of all cards, so of settings, members and everyone's nonce."""
-        return digest("job", *(card.pack() for card in self.cards))[:_HASH_BYTES].hex()
+        return digest("job", *(card.packed for card in self.cards))[:_HASH_BYTES].hex()
 
     @property
     def leader(self) -> str:

@@ -13,14 +13,14 @@ _NO_SALT = bytes(32)
 
 def encode(*parts: Part) -> bytes:
     """Join parts so that no two different lists give the same bytes: each with its length first."""
-    out = bytearray()
+    pieces: list[bytes] = []
     for part in parts:
-        if isinstance(part, int):
-            part = part.to_bytes(8, "little", signed=True)
-        elif isinstance(part, str):
+        if isinstance(part, str):
             part = part.encode()
-        out += len(part).to_bytes(_LENGTH_BYTES, "little") + part
-    return bytes(out)
+        elif isinstance(part, int):
+            part = part.to_bytes(8, "little", signed=True)
+        pieces += len(part).to_bytes(_LENGTH_BYTES, "little"), part
+    return b"".join(pieces)
 
 
 def decode(data: bytes) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ def pair_root(
     first, second = sorted((mine, peer), key=lambda card: card.name)
     crossed = (mine_static, peer_static) if first is mine else (peer_static, mine_static)
     transcript = digest(
-        "pair", roster.job, roster.members_hash, roster.settings, first.pack(), second.pack()
+        "pair", roster.job, roster.members_hash, roster.settings, first.packed, second.packed
     )
     shared = ephemeral.agree(peer.ephemeral) + crossed[0] + crossed[1]
     return hkdf(shared, transcript, encode("fedlap/1", "pair root"))

@@ -8,12 +8,17 @@ stand side by side: slot s holds the positions s b to s b + b - 1.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.kdf import decode, encode
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -27,18 +32,23 @@ class Frame:
         """Length of the vector for a block of this many columns."""
         return _round_up(self.slots * columns, self.multiple)
 
-    def place(
-        self, values: NDArray[np.float64], slots: NDArray[np.int64], vector: NDArray[np.float64]
-    ) -> None:
-        """Put the rows of a block (rows, columns) into their slots of a vector of zeros."""
-        columns = values.shape[1]
-        vector[: self.slots * columns].reshape(self.slots, columns)[slots] = values
+    def place(self, rows: Rows, slots: NDArray[np.int64], vector: Floats) -> None:
+        """Put rows of a block (see `as_rows`) into their slots of a vector of zeros."""
+        self._rows_of(vector, rows.dtype)[slots] = rows
 
-    def take(
-        self, vector: NDArray[np.float64], slots: NDArray[np.int64], columns: int
-    ) -> NDArray[np.float64]:
+    def take(self, vector: Floats, slots: NDArray[np.int64], columns: int) -> Floats:
         """Read rows (rows, columns) back from their slots."""
-        return vector[: self.slots * columns].reshape(self.slots, columns)[slots]
+        row = np.dtype((np.void, vector.itemsize * columns))
+        return self._rows_of(vector, row).take(slots).view(np.float64).reshape(-1, columns)
+
+    def _rows_of(self, vector: Floats, row: np.dtype[Any]) -> Rows:
+        return vector[: self.slots * row.itemsize // vector.itemsize].view(row)
+
+
+def as_rows(block: Floats) -> Rows:
+    """The rows of a block as single items, which are moved several times faster than numbers."""
+    row = np.dtype((np.void, block.itemsize * block.shape[1]))
+    return np.ascontiguousarray(block).view(row).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +71,16 @@ class Layout:
 
     def read(self, vector: NDArray[np.float64], columns: int) -> NDArray[np.float64]:
         """Block (all rows, columns) of an opened sum; rows without a slot are 0."""
+        if self._rows.size == self.slot_of.size:
+            return self.frame.take(vector, self.slot_of, columns)
         block = np.zeros((self.slot_of.size, columns))
-        rows = np.flatnonzero(self.slot_of >= 0)
-        block[rows] = self.frame.take(vector, self.slot_of[rows], columns)
+        block[self._rows] = self.frame.take(vector, self.slot_of[self._rows], columns)
         return block
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """Rows that have a slot."""
+        return np.flatnonzero(self.slot_of >= 0)
 
 
 def make_layout(

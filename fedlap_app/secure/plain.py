@@ -91,15 +91,13 @@ class PlainAccumulator(Accumulator):
 
     def __init__(self, header: Header, senders: Callable[[str], Sequence[str]]) -> None:
         super().__init__(header, senders)
-        self._early: dict[str, dict[str, Floats]] = {}
-        self._turns: dict[str, int] = {}
+        self._early: dict[tuple[str, str], Floats] = {}
 
     def _absorb(self, line: Line, sender: str, words: Floats) -> None:
         recipient = line.sum.recipient
-        early = self._early.setdefault(recipient, {})
-        early[sender] = words
-        turn = self._turns.get(recipient, 0)
-        while turn < len(line.senders) and line.senders[turn] in early:
-            line.total += early.pop(line.senders[turn])
-            turn += 1
-        self._turns[recipient] = turn
+        self._early[recipient, sender] = words
+        for name in line.senders[line.taken :]:
+            if (recipient, name) not in self._early:
+                break
+            line.total += self._early.pop((recipient, name))
+            line.taken += 1

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Certificate:
 
     def to_json(self) -> str:
         """As one JSON object."""
-        return json.dumps(asdict(self))
+        return json.dumps(self.__dict__)
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":

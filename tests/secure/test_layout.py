@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.layout import make_layout, read_shared
+from fedlap_app.secure.layout import as_rows, make_layout, read_shared
 
 SIZES = st.integers(1, 60)
 
@@ -24,7 +24,7 @@ def test_what_is_placed_is_read_back(rows, columns, multiple, share, seed):
     frame, slots = read_shared(layout.share(inside), inside.size)
     block = rng.normal(size=(inside.size, columns))
     vector = np.zeros(frame.length(block.shape[1]))
-    frame.place(block, slots, vector)
+    frame.place(as_rows(block), slots, vector)
     assert vector.size == layout.frame.length(columns)
     assert vector.size % multiple == 0
     expected = np.zeros((rows, columns))
@@ -43,7 +43,7 @@ def test_blocks_of_several_partners_add_up_row_by_row():
         block = rng.normal(size=(12, 3))
         expected[rows] += block
         vector = np.zeros(frame.length(3))
-        frame.place(block, slots, vector)
+        frame.place(as_rows(block), slots, vector)
         total = total + vector
     np.testing.assert_allclose(layout.read(total, 3), expected, atol=1e-15)
 

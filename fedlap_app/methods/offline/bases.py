@@ -1,7 +1,7 @@
 """Finished bases in an organisation's store: its rows of U, the eigenvalues, the certificate."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +77,7 @@ class Bases:
         """Write a basis; it appears whole, in the place of an older one of the same key."""
         self._files.write(
             basis.facts.key,
-            json.dumps(asdict(basis.facts)).encode(),
+            json.dumps(basis.facts.__dict__).encode(),
             basis.certificate.to_json().encode(),
             np.ascontiguousarray(basis.eigenvalues, dtype="<f8").data.cast("B"),
             np.ascontiguousarray(basis.U, dtype="<f8").data.cast("B"),

@@ -19,6 +19,7 @@ from fedlap_app.methods.offline.messages import Data
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.backend import Sealed, SumBackend
 from fedlap_app.secure.header import Place
+from fedlap_app.secure.layout import as_rows
 from fedlap_app.secure.transcript import Transcript
 from fedlap_app.spectral import totals as totals_of
 from fedlap_app.spectral.operators import make_operator
@@ -203,8 +204,9 @@ class Iteration:
         sheet = self.backend.sheet(lengths, Place(PHASE, step), vectors)
         sheet.rooms[""][:] = small
         if block is not None:
+            rows = as_rows(block)
             for name, target in self._targets.items():
-                target.frame.place(block[target.positions], target.slots, sheet.rooms[name])
+                target.frame.place(rows.take(target.positions), target.slots, sheet.rooms[name])
         with self.meter.sealing():
             sealed = self.backend.seal_sheet(sheet, context=self.transcript.digest)
         self.sent = Sent(step, width, int(small.size), vectors)

@@ -1,7 +1,7 @@
 """What the members of an offline phase agree on before it starts."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from fedlap_app.secure.kdf import digest
 from fedlap_app.spectral.schedule import schedule
@@ -51,7 +51,7 @@ class OfflineSpec:
 
     def digest(self, seed: int | None) -> str:
         """Hash by which members compare; `seed` counts in a simulation, where secrets follow it."""
-        return digest("offline", json.dumps([asdict(self), seed], sort_keys=True))[:16].hex()
+        return digest("offline", json.dumps([self.__dict__, seed], sort_keys=True))[:16].hex()
 
     @property
     def kept(self) -> int:
