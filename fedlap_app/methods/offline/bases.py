@@ -65,13 +65,13 @@ class Bases:
     Parameters
     ----------
     folder
-        Where they are.
+        Where they are: files in its parent whose names begin with its own.
     durable
         Whether a basis must survive a power failure.
     """
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
-        self._files = JobFiles(folder, durable=durable)
+        self._files = JobFiles(folder.parent, durable=durable, prefix=f"{folder.name}-")
 
     def save(self, basis: FinishedBasis) -> None:
         """Write a basis; it appears whole, in the place of an older one of the same key."""
@@ -85,14 +85,14 @@ class Bases:
         paths = self._paths()
         if len(paths) > KEPT:
             oldest = sorted(paths, key=lambda path: path.stat().st_mtime)[:-KEPT]
-            self._files.drop(*(path.name for path in oldest))
+            self._files.drop(*map(self._name, oldest))
 
     def facts(self) -> list[BasisFacts]:
         """Facts of all bases; one that cannot be read counts as absent."""
         found = []
         for path in self._paths():
             try:
-                values = json.loads(bytes(self._files.read(path.name, 4)[0]))
+                values = json.loads(bytes(self._files.read(self._name(path), 4)[0]))
                 names = tuple(values.pop("organisations"))
                 found.append(BasisFacts(**values, organisations=names))
             except (FedLapError, ValueError, KeyError, TypeError):
@@ -124,7 +124,8 @@ class Bases:
         return FinishedBasis(rows, eigenvalues, stated, facts)
 
     def _paths(self) -> list[Path]:
-        if not self._files.path.is_dir():
-            return []
-        paths = self._files.path.iterdir()
-        return [path for path in paths if path.name[0] != "." and path.is_file()]
+        found = self._files.path.glob(f"{self._files.prefix}*")
+        return [path for path in found if path.is_file()]
+
+    def _name(self, path: Path) -> str:
+        return path.name.removeprefix(self._files.prefix)

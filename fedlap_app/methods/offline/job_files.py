@@ -106,7 +106,8 @@ class JobFiles:
 def pack_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     """Names, types and shapes as JSON, and the content of all arrays."""
     table = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-    return pack(json.dumps(table).encode(), [array.tobytes() for array in arrays.values()])
+    content = b"".join([array.tobytes() for array in arrays.values()])
+    return pack(json.dumps(table).encode(), content)
 
 
 def unpack_arrays(data: Data) -> dict[str, NDArray[np.generic]]:

@@ -15,7 +15,7 @@ from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.card import issue_card
 
 ANSWERED = "answered"
-_PREFIX = "job-"
+_PREFIX = "offline-"
 _JOBS_KEPT = 3
 _PENDING = "pending"
 _REFRESHED = "refreshed"
@@ -79,15 +79,23 @@ class Party:
         """Whether writes must survive a power failure."""
         return not self.secrets.simulated
 
+    @property
+    def folder(self) -> Path:
+        """Where logs and parts of messages go."""
+        return self.root / "offline"
+
     @cached_property
     def common(self) -> JobFiles:
-        """Files that belong to no job."""
-        return JobFiles(self.root / "offline", durable=self.durable)
+        """Files that belong to no job.
+
+        They stand beside each other in the store: a folder takes longer to make than to fill.
+        """
+        return JobFiles(self.root, durable=self.durable, prefix=_PREFIX)
 
     @cached_property
     def post(self) -> JobFiles:
         """Parts of messages that are too large to travel at once."""
-        return JobFiles(self.root / "offline" / "post", durable=False)
+        return JobFiles(self.folder / "post", durable=False)
 
     def job(self, job: str) -> JobFiles:
         """Files of one job."""
@@ -99,13 +107,13 @@ class Party:
 
     def jobs(self) -> list[str]:
         """Ids of the jobs that have files, the newest last."""
-        files = sorted(self.common.path.glob(f"{_PREFIX}*-{ANSWERED}-*"), key=_age)
+        files = sorted(self.root.glob(f"{_PREFIX}*-{ANSWERED}-*"), key=_age)
         found = dict.fromkeys(path.name.split("-")[1] for path in reversed(files))
         return [*found][::-1]
 
     def forget(self, job: str) -> None:
         """Delete the files of a job."""
-        for path in self.common.path.glob(f"{_PREFIX}{job}-*"):
+        for path in self.root.glob(f"{_PREFIX}{job}-*"):
             path.unlink(missing_ok=True)
 
     def make_room(self) -> None:
@@ -144,8 +152,8 @@ class Party:
 
     def note(self, file: str, lines: list[str]) -> Path:
         """Write what only the organisation may read to a log in its store."""
-        self.common.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self.common.path / file
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self.folder / file
         with path.open("a", encoding="utf-8") as handle:
             handle.writelines(f"{line}\n" for line in lines)
         path.chmod(0o600)
@@ -156,8 +164,7 @@ def job_files(root: Path, job: str, *, durable: bool) -> JobFiles:
     """Files of one job in the store at `root`."""
     if not job.isalnum():
         raise ProtocolError(f"{job!r} is no job id; it was altered.")
-    # Files beside each other: a folder takes longer to make than a file to write.
-    return JobFiles(root / "offline", durable=durable, prefix=f"{_PREFIX}{job}-")
+    return JobFiles(root, durable=durable, prefix=f"{_PREFIX}{job}-")
 
 
 def _age(path: Path) -> float:
