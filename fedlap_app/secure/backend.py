@@ -28,7 +28,7 @@ from fedlap_app.secure.header import (
     require_equal,
     require_same_sum,
 )
-from fedlap_app.secure.kdf import derive
+from fedlap_app.secure.kdf import encode
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.opened import Opened
 from fedlap_app.secure.pads import PadLedger
@@ -57,9 +57,9 @@ class StepWeights:
     ones: Mapping[str, int]
 
     @classmethod
-    def draw(cls, key: bytes, recipients: Sequence[str]) -> "StepWeights":
-        """Expand the key of a step."""
-        stream = shake_256(key).digest(32 + 8 * len(recipients))
+    def draw(cls, about: bytes, recipients: Sequence[str]) -> "StepWeights":
+        """Expand what says all about a step, a secret of at least 32 bytes included."""
+        stream = shake_256(about).digest(32 + 8 * len(recipients))
         numbers = struct.unpack_from(f"<{len(recipients)}Q", stream, 32)
         return cls(stream[:32], dict(zip(recipients, numbers, strict=True)))
 
@@ -268,8 +268,8 @@ class SumBackend(ABC):
         """What the check weights of a step come from; those of the last step are kept."""
         place = (header.phase, header.step, header.attempt, header.vectors, context)
         if self._step is None or self._step[0] != place:
-            key = derive(self._weights_secret, "step", self.name, self.profile, *place)
-            self._step = place, StepWeights.draw(key, ("", *self.keys.members))
+            about = encode(self._weights_secret, self.name, self.profile, *place)
+            self._step = place, StepWeights.draw(about, ("", *self.keys.members))
         return self._step[1]
 
     @cached_property

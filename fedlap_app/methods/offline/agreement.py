@@ -78,7 +78,7 @@ class Agreement:
         arrays = [self.layout.slot_of]
         for target in self.targets.values():
             arrays += [target.positions, target.slots]
-        contents = (array.astype("<i8").tobytes() for array in arrays)
+        contents = (array.astype("<i4").tobytes() for array in arrays)
         return pack(self.keys.dump(), json.dumps(facts).encode(), *contents)
 
     @classmethod
@@ -86,7 +86,7 @@ class Agreement:
         """Read what `packed` gives."""
         keys, table, *contents = unpack(data)
         facts = json.loads(bytes(table))
-        arrays = [np.frombuffer(part, "<i8") for part in contents]
+        arrays = [np.frombuffer(part, "<i4").astype(np.int64) for part in contents]
         targets = {
             name: Target(Frame(*frame), arrays[1 + 2 * i], arrays[2 + 2 * i])
             for i, (name, frame) in enumerate(facts["frames"].items())

@@ -71,32 +71,36 @@ def no_border(partner: str) -> Border:
 def borders_of(subgraph: Subgraph) -> dict[str, Border]:
     """The border with every partner."""
     partners, owner = _owners(subgraph)
+    n = subgraph.num_nodes
     index, weight = subgraph.inter_edges
-    outgoing = index[0] < subgraph.num_nodes
+    outgoing = index[0] < n
+    if not subgraph.directed:  # every edge is there in both directions
+        index, weight, outgoing = index[:, outgoing], weight[outgoing], outgoing[outgoing]
     own_end = np.where(outgoing, index[0], index[1])
-    foreign_end = np.where(outgoing, index[1], index[0]) - subgraph.num_nodes
-    edge_owner = owner[foreign_end]
+    foreign_end = np.where(outgoing, index[1], index[0]) - n
+    edge_owner = owner[foreign_end].astype(np.int64)
     # Nodes of all borders, one border after the other and in each one by id.
     order = np.argsort(subgraph.ids, kind="stable")
-    places, own_at = np.unique(
-        edge_owner * order.size + _inverse(order)[own_end], return_inverse=True
-    )
-    own, own_starts = order[places % order.size], _starts(places // order.size, len(partners))
+    place = edge_owner * n + _inverse(order)[own_end]
+    shared = np.zeros(len(partners) * n, dtype=bool)
+    shared[place] = True
+    own = order[np.flatnonzero(shared) % n]
     foreign = np.lexsort((_inverse(np.argsort(subgraph.external_ids, kind="stable")), owner))
-    foreign_starts = _starts(owner[foreign], len(partners))
-    ends = np.stack([own_at, _inverse(foreign)[foreign_end]])
-    listed = np.flatnonzero(outgoing | subgraph.directed)
-    listed = listed[np.argsort(edge_owner[listed], kind="stable")]
-    edge_starts = _starts(edge_owner[listed], len(partners))
+    ends = np.stack([np.cumsum(shared)[place] - 1, _inverse(foreign)[foreign_end]])
+    by_owner = np.argsort(owner[foreign_end], kind="stable")
+    starts = [
+        np.cumsum([0, *np.bincount(codes, minlength=len(partners))])
+        for codes in (np.flatnonzero(shared) // n, owner, edge_owner)
+    ]
     borders = {}
     for code, name in enumerate(partners):
-        at = listed[edge_starts[code] : edge_starts[code + 1]]
-        starts = np.array([[own_starts[code]], [foreign_starts[code]]])
+        mine, theirs, edges = (slice(each[code], each[code + 1]) for each in starts)
+        at = by_owner[edges]
         borders[name] = Border(
             partner=name,
-            own=own[own_starts[code] : own_starts[code + 1]],
-            foreign=foreign[foreign_starts[code] : foreign_starts[code + 1]],
-            edges=ends[:, at] - starts,
+            own=own[mine],
+            foreign=foreign[theirs],
+            edges=ends[:, at] - np.array([[mine.start], [theirs.start]]),
             outgoing=outgoing[at],
             weights=weight[at],
         )
@@ -111,12 +115,13 @@ def boundary_of(subgraph: Subgraph) -> NDArray[np.bool_]:
     return boundary
 
 
-def _owners(subgraph: Subgraph) -> tuple[list[str], Ints]:
+def _owners(subgraph: Subgraph) -> tuple[list[str], NDArray[np.uint16]]:
     """Names of the partners, and for each external node which of them holds it."""
     owners = subgraph.external_owners.tolist()
     partners = sorted(set(owners))
     code = {name: number for number, name in enumerate(partners)}
-    return partners, np.array([code[name] for name in owners], dtype=np.int64)
+    # Numbers of 16 bits are sorted several times faster than wider ones.
+    return partners, np.array([code[name] for name in owners], dtype=np.uint16)
 
 
 def _inverse(order: Ints) -> Ints:
@@ -124,8 +129,3 @@ def _inverse(order: Ints) -> Ints:
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
     return places
-
-
-def _starts(codes: Ints, count: int) -> Ints:
-    """Where each of `count` codes begins in a sorted list, and its end."""
-    return np.searchsorted(codes, np.arange(count + 1))

@@ -39,8 +39,6 @@ class Columns:
         """Write the columns since the last call; without new ones, the last block once more."""
         if count > self._count:
             self._last, self._count = self._count, count
-        new = slice(self._last, count)
-        pairs = np.stack([self.basis.Q[:, new].T, self.basis.Z[:, new].T], axis=1)
-        if pairs.size:
-            content = pairs.astype("<f8", copy=False).data.cast("B")
-            self._files.write_at(FILE, self._last * self._pair, content)
+        pairs = (m[:, j] for j in range(self._last, count) for m in (self.basis.Q, self.basis.Z))
+        columns = [column.astype("<f8", copy=False).data.cast("B") for column in pairs]
+        self._files.write_at(FILE, self._last * self._pair, columns)

@@ -15,7 +15,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.offline.agreement import Agreement, Target
 from fedlap_app.methods.offline.columns import Columns
 from fedlap_app.methods.offline.handshake import pack_senders
-from fedlap_app.methods.offline.messages import Data
+from fedlap_app.methods.offline.messages import Data, Request
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.backend import Sealed, SumBackend
 from fedlap_app.secure.header import Place
@@ -74,7 +74,7 @@ class Iteration:
     Attributes
     ----------
     transcript
-        Hash of the small sums so far.
+        Chain of the hashes of the small sums so far.
     sent
         The last contribution.
     columns
@@ -117,15 +117,15 @@ class Iteration:
         numbers = totals_of.contribution(*self._rows)
         return self._seal(None, numbers, self.sent.step)
 
-    def open(self, common: Data, own: Data) -> tuple[Array | None, Array]:
+    def open(self, request: Request) -> tuple[Array | None, Array]:
         """Open the sums of the last contribution: received block and small numbers."""
         place, sent, backend = Place(PHASE, self.sent.step), self.sent, self.backend
         context = self.transcript.digest
         with self.meter.sealing():
             header = backend.small_header(place, length=sent.small, vectors=sent.vectors)
-            small = backend.open(bytes(common), header, context=context).numbers
-            received = self._open_block(own, place, context)
-        self.transcript = self.transcript.extend(bytes(common))
+            small = backend.open(bytes(request.common), header, context=context).numbers
+            received = self._open_block(request.own, place, context)
+        self.transcript = self.transcript.extend(request.common_hash)
         return received, small
 
     def _open_block(self, own: Data, place: Place, context: bytes) -> Array | None:

@@ -178,7 +178,7 @@ class Job:
     def _sums(self, request: Request, last: Answered) -> Data:
         """Take in the sums and go on to the next contribution, or to the eigenproblem."""
         iteration = self._take(last)
-        received, small = iteration.open(request.common, request.own)
+        received, small = iteration.open(request)
         if iteration.solver is None:
             self._prepare(iteration, small)
         else:

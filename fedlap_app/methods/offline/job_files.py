@@ -4,7 +4,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.methods.offline.messages import Data, pack, pieces, unpack
-from fedlap_app.methods.offline.newest import Newest, sync
+from fedlap_app.methods.offline.newest import Newest, sync, write_all
 
 
 class JobFiles:
@@ -70,14 +70,12 @@ class JobFiles:
             raise _unreadable(self.at(name), error) from None
         return unpack(memoryview(content), count)
 
-    def write_at(self, name: str, offset: int, data: Data) -> None:
+    def write_at(self, name: str, offset: int, content: Sequence[Data]) -> None:
         """Write into a file that may be torn, because nothing counts on its content yet."""
         try:
             handle = _private(self.at(name), os.O_WRONLY)
             try:
-                while len(data):
-                    done = os.pwrite(handle, data, offset)
-                    data, offset = data[done:], offset + done
+                write_all(handle, content, offset)
                 if self.durable:
                     os.fdatasync(handle)
             finally:

@@ -4,6 +4,7 @@ import hashlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.kdf import digest
@@ -51,8 +52,13 @@ class Request:
 
     def digest(self) -> bytes:
         """Hash by which a repeated request is told from an altered one."""
-        contents = (hashlib.sha256(part).digest() for part in (self.common, self.own))
-        return digest("request", self.kind, self.job, self.step, *contents)
+        own = hashlib.sha256(self.own).digest()
+        return digest("request", self.kind, self.job, self.step, self.common_hash, own)
+
+    @cached_property
+    def common_hash(self) -> bytes:
+        """Hash of what is the same for all members."""
+        return hashlib.sha256(self.common).digest()
 
 
 @dataclass(frozen=True)

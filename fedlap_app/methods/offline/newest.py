@@ -7,14 +7,16 @@ other file holds the newest record, so whoever dies in between has lost nothing.
 
 import os
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from fedlap_app.errors import RunError
-from fedlap_app.methods.offline.messages import Part, pieces, unpack
+from fedlap_app.methods.offline.messages import Data, Part, pieces, unpack
 
 _HEAD = struct.Struct("<QQ")
+_MOST = 1024  # byte strings that the kernel takes at once
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,7 @@ class Newest:
 
     def _fill(self, handle: int, parts: tuple[Part, ...]) -> int:
         """Write the content; gives its size."""
-        content = [piece for piece in pieces(*parts) if len(piece)]
-        size = sum(map(len, content))
-        done = os.pwritev(handle, content, _HEAD.size)
-        if done < size:  # the kernel takes 2 GB at once
-            rest = memoryview(b"".join(content))
-            while done < size:
-                done += os.pwrite(handle, rest[done:], _HEAD.size + done)
+        size = write_all(handle, list(pieces(*parts)), _HEAD.size)
         if self._durable:
             os.fdatasync(handle)
         return size
@@ -149,6 +145,19 @@ def _read(handle: int, size: int) -> memoryview:
             raise OSError(0, "it is cut")
         done += got
     return content.toreadonly()
+
+
+def write_all(handle: int, content: Sequence[Data], offset: int) -> int:
+    """Write byte strings one after the other at an offset; gives how many bytes there are."""
+    size, done = sum(map(len, content)), 0
+    for at in range(0, len(content), _MOST):
+        done += os.pwritev(handle, content[at : at + _MOST], offset + done)
+    if done < size:  # the kernel takes 2 GB at once
+        rest = memoryview(b"".join(content))
+        done = 0
+        while done < size:
+            done += os.pwrite(handle, rest[done:], offset + done)
+    return size
 
 
 def sync(path: str | Path) -> None:

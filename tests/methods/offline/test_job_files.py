@@ -20,8 +20,8 @@ def test_files_of_parts_are_private_and_come_back(files):
 
 
 def test_bytes_in_the_middle_of_a_file_come_back(files):
-    files.write_at("columns", 5, b"second")
-    files.write_at("columns", 2, b"one")
+    files.write_at("columns", 5, [b"sec", b"", b"ond"])
+    files.write_at("columns", 2, [b"one"])
     assert files.read_at("columns", 0, 11) == b"\0\0onesecond"
     with pytest.raises(RunError, match="it is cut"):
         files.read_at("columns", 0, 12)

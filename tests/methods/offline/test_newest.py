@@ -34,6 +34,16 @@ def test_the_newest_record_comes_back_in_every_process(open_again, tmp_path):
     assert all(p.stat().st_mode & 0o077 == 0 for p in (folder, *folder.iterdir()))
 
 
+def test_a_kernel_that_takes_less_at_once_loses_nothing(open_again, monkeypatch):
+    content = [b"%d" % number * 50 for number in range(1500)]
+    write, single = os.pwritev, os.pwrite
+    monkeypatch.setattr(os, "pwritev", lambda h, some, at: write(h, some[:7], at))
+    monkeypatch.setattr(os, "pwrite", lambda h, data, at: single(h, bytes(data)[:999], at))
+    open_again().write(content)
+    monkeypatch.undo()
+    assert parts(open_again()) == [b"".join(content)]
+
+
 def test_one_object_may_write_a_whole_series(open_again):
     records = open_again()
     for number in range(5):
