@@ -91,6 +91,7 @@ def test_the_chart(tmp_path: Path, name: str, start: bytes) -> None:
 def test_a_chart_without_bound_and_without_test_nodes(tmp_path: Path) -> None:
     rows = [{**ROW, "test_mean": None}, OUTSIDE]
     draw({**REPORT, "rows": rows, "bound": 0}, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_csv_has_one_line_a_row_and_no_nested_values(tmp_path: Path) -> None:

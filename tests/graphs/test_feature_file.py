@@ -33,35 +33,36 @@ def test_whole_numbers_are_numbers(path):
     assert read_features(path, 2, NAMES).dtype == np.float32
 
 
-def refused(path, message, nodes=2):
-    with pytest.raises(DataError, match=message) as caught:
+def refusal(path, nodes=2):
+    """The one sentence by which a file is refused."""
+    with pytest.raises(DataError) as caught:
         read_features(path, nodes, NAMES)
-    assert "\n" not in str(caught.value)
+    return str(caught.value).splitlines()
 
 
 def test_wrong_sizes_are_refused(path):
     np.savez(path, x=MATRIX)
-    refused(path, "2 rows but there are 3 nodes", nodes=3)
+    assert ["2 rows but there are 3 nodes" in line for line in refusal(path, nodes=3)] == [True]
     np.savez(path, x=MATRIX[:, :2])
-    refused(path, r"2 columns but org.toml announces 3")
+    assert ["2 columns but org.toml announces 3" in line for line in refusal(path)] == [True]
     np.savez(path, x=MATRIX[0])
-    refused(path, "one row a node")
+    assert ["one row a node" in line for line in refusal(path)] == [True]
 
 
 def test_pickled_objects_are_refused(path):
     np.savez(path, x=np.array([{"a": 1}], dtype=object))
-    refused(path, "cannot be read")
+    assert ["cannot be read" in line for line in refusal(path)] == [True]
 
 
 def test_text_is_refused(path):
     np.savez(path, x=np.array([["1", "2", "3"], ["4", "5", "6"]]))
-    refused(path, "not numbers")
+    assert ["not numbers" in line for line in refusal(path)] == [True]
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"PK\x03\x04junk"])
 def test_junk_is_refused(path, content):
     path.write_bytes(content)
-    refused(path, "cannot be read")
+    assert ["cannot be read" in line for line in refusal(path)] == [True]
 
 
 def test_positions_outside_the_matrix_are_refused(path):
@@ -73,9 +74,9 @@ def test_positions_outside_the_matrix_are_refused(path):
         indices=np.array([0, 10**6]),
         indptr=np.array([0, 1, 2]),
     )
-    refused(path, "cannot be read")
+    assert ["cannot be read" in line for line in refusal(path)] == [True]
 
 
 def test_other_arrays_are_refused(path):
     np.savez(path, features=MATRIX)
-    refused(path, "cannot be read")
+    assert ["cannot be read" in line for line in refusal(path)] == [True]
