@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.messages import CARDS, Data, Part, Request
@@ -38,9 +39,10 @@ class Answered:
     columns: int = 0
     numbers: int = 0
 
-    def after(self, request: Request, expects: str) -> "Answered":
-        """The same after one more request."""
-        return replace(self, step=request.step, request=request.digest().hex(), expects=expects)
+    def after(self, request: Request, expects: str, **state: Any) -> "Answered":  # noqa: ANN401
+        """The same after one more request, with the state of the iteration if it changed."""
+        mark = request.digest().hex()
+        return replace(self, step=request.step, request=mark, expects=expects, **state)
 
     def write(self, records: Newest, reply: Data, kept: Part = b"") -> None:
         """Write everything as one record.

@@ -187,6 +187,15 @@ class Iteration:
         self.solver.restore(state)
         return {**state, "totals": self.totals}
 
+    def facts(self) -> dict[str, Any]:
+        """What else is to be stored, as JSON holds it."""
+        return {
+            "transcript": self.transcript.digest.hex(),
+            "sent": self.sent,
+            "columns": self.columns,
+            "numbers": self.numbers,
+        }
+
     def contribute(self, step: int) -> Sealed:
         """Seal this member's part of the next sums."""
         if self.solver is None:

@@ -1,7 +1,6 @@
 """One job at one member: each step takes a request and gives the reply and the state after it."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +144,7 @@ class Job:
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
         reply = pack(CONTRIBUTION, iteration.begin())
-        return self._keep(iteration, last.after(request, SUMS), reply)
+        return self._keep(iteration, last.after(request, SUMS, **iteration.facts()), reply)
 
     def _rows(self, keys: KeyRing, request: Request, last: Answered) -> Data:
         """Name the rows and forget the keys: nothing else is asked of the job."""
@@ -185,10 +184,11 @@ class Job:
             iteration.solver.absorb(received, small)
         arrays = pack_arrays(iteration.settle())
         if iteration.done:
-            state, reply = last.after(request, SHARE), lead(iteration, request.step)
-            return self._keep(iteration, state, reply, arrays)
-        reply = pack(CONTRIBUTION, iteration.contribute(request.step))
-        return self._keep(iteration, last.after(request, SUMS), reply, arrays)
+            expects, reply = SHARE, lead(iteration, request.step)
+        else:
+            expects, reply = SUMS, pack(CONTRIBUTION, iteration.contribute(request.step))
+        state = last.after(request, expects, **iteration.facts())
+        return self._keep(iteration, state, reply, arrays)
 
     def _share(self, request: Request, last: Answered) -> Data:
         """Read the solution, keep the basis and forget the keys."""
@@ -207,13 +207,6 @@ class Job:
     def _keep(self, iteration: Iteration, state: Answered, reply: Data, arrays: Data = b"") -> Data:
         """Store state and reply, then keep the iteration in memory for the next message."""
         iteration.save()
-        state = replace(
-            state,
-            transcript=iteration.transcript.digest.hex(),
-            sent=iteration.sent,
-            columns=iteration.columns,
-            numbers=iteration.numbers,
-        )
         state.write(self.answers, reply, [*pieces(iteration.agreement.packed, arrays)])
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
         live.keep(self.key, Live(self.answers.stamp, state, iteration))

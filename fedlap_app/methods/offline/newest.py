@@ -8,9 +8,9 @@ other file holds the newest record, so whoever dies in between has lost nothing.
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from fedlap_app.errors import RunError
 from fedlap_app.methods.offline.messages import Data, Part, pieces, unpack
@@ -19,8 +19,7 @@ _HEAD = struct.Struct("<QQ")
 _MOST = 1024  # byte strings that the kernel takes at once
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(NamedTuple):
     """Changes with every record; the number is 0 when there is none."""
 
     number: int = 0
@@ -50,7 +49,7 @@ class Newest:
     @cached_property
     def stamp(self) -> Stamp:
         """Which record is the newest."""
-        return max((_stamp_at(path) for path in self._paths), key=lambda found: found.number)
+        return max(map(_stamp_at, self._paths))
 
     def write(self, *parts: Part) -> None:
         """Write the next record."""
@@ -90,7 +89,8 @@ class Newest:
         os.pwrite(handle, _HEAD.pack(number, size), 0)
         if self._durable:
             os.fdatasync(handle)
-        return _stamp(handle)
+        found = os.fstat(handle)
+        return Stamp(number, size, found.st_ino, found.st_mtime_ns)
 
     def read(self, count: int | None = None) -> list[memoryview]:
         """Parts of the newest record; none: there is no record."""
