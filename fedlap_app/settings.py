@@ -105,7 +105,8 @@ class Settings:
     column_weights: str = knob(
         "none", "weights of the basis' columns (fedlap+)", choices=("none", "eigenvalue")
     )
-    smoothing: float = knob(1.0, "lambda of the Rayleigh quotient (fedlap+, fedlap)", low=0.0)
+    smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W (fedlap+)", low=0.0)
+    row_smoothing: float = knob(1.0, "lambda of the learned rows' regulariser (fedlap)", low=0.0)
     row_operator: str = knob("sym", "matrix that smooths learned rows (fedlap)", choices=SMOOTHERS)
     branch_loss: float = knob(
         0.0,

@@ -41,7 +41,7 @@ def method_model(
 def method_objective(settings: Settings) -> Objective:
     """What the settings' method minimises."""
     if settings.method == FEDLAP:
-        return smooth_rows(settings.smoothing, settings.branch_loss)
+        return smooth_rows(settings.row_smoothing, settings.branch_loss)
     if settings.method != NAME:
         return cross_entropy
     return smooth_cross_entropy(settings.smoothing, settings.branch_loss)
