@@ -49,7 +49,7 @@ def honest():
 
 
 def test_an_honest_sum_passes(honest):
-    verify(Weights().use(KEY), ONE, honest, 40)
+    assert verify(Weights().use(KEY), ONE, honest, 40) is None
 
 
 @pytest.mark.parametrize("power", range(64))
