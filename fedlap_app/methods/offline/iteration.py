@@ -164,16 +164,17 @@ class Iteration:
         self.solver = make_solver(self.spec.solver, operator, settings, start, stored.basis)
         self.stored = stored
 
-    def restore(self, state: dict[str, NDArray[np.generic]]) -> None:
-        """Go on from a stored state."""
+    def restore(self, state: dict[str, NDArray[np.generic]], columns: Data) -> None:
+        """Go on from a stored state and the columns that were stored with it."""
         if self.solver is not None and self.stored is not None:
             self.solver.restore(state)
-            self.stored.load(self.solver.columns)
+            self.stored.load(self.solver.columns, columns)
 
-    def save(self) -> None:
-        """Write the new columns; whoever dies before the state is stored writes them again."""
-        if self.solver is not None and self.stored is not None:
-            self.stored.save(self.solver.columns)
+    def save(self) -> list[Data]:
+        """The newest columns, to be stored; others may go to a file of their own."""
+        if self.solver is None or self.stored is None:
+            return []
+        return self.stored.save(self.solver.columns)
 
     def settle(self) -> dict[str, NDArray[np.generic]]:
         """The state as new arrays, to be stored; the iteration goes on from the same ones.

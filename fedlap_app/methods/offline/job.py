@@ -206,8 +206,8 @@ class Job:
 
     def _keep(self, iteration: Iteration, state: Answered, reply: Data, arrays: Data = b"") -> Data:
         """Store state and reply, then keep the iteration in memory for the next message."""
-        iteration.save()
-        state.write(self.answers, reply, [*pieces(iteration.agreement.packed, arrays)])
+        rest = pieces(iteration.agreement.packed, arrays, iteration.save())
+        state.write(self.answers, reply, [*rest])
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
         live.keep(self.key, Live(self.answers.stamp, state, iteration))
         return reply
@@ -217,7 +217,7 @@ class Job:
         kept = live.take(self.key)
         if kept is not None and kept.last is last and isinstance(kept.work, Iteration):
             return kept.work
-        agreed, state = unpack(last_answer.stored_rest(self.answers), 2)
+        agreed, state, stored = unpack(last_answer.stored_rest(self.answers), 3)
         agreement = Agreement.unpack(agreed)
         transcript = Transcript(bytes.fromhex(last.transcript))
         iteration = self._iteration(agreement, transcript, Sent(*last.sent))
@@ -226,7 +226,7 @@ class Job:
         if arrays:
             totals = np.asarray(arrays.pop("totals"), dtype=np.float64)
             self._prepare(iteration, totals)
-            iteration.restore(arrays)
+            iteration.restore(arrays, stored)
         return iteration
 
     def _iteration(self, agreement: Agreement, transcript: Transcript, sent: Sent) -> Iteration:

@@ -1,14 +1,23 @@
 import numpy as np
 import pytest
 
-from fedlap_app.methods.offline.columns import Columns
+from fedlap_app.methods.offline import columns as columns_module
+from fedlap_app.methods.offline.columns import FILE, Columns
 from fedlap_app.methods.offline.job_files import JobFiles
+
+PAIR = 2 * 8 * 5
 
 
 @pytest.fixture
-def make(tmp_path):
-    """A new process looks at the same columns."""
-    return lambda: Columns(JobFiles(tmp_path / "job", durable=True), 5, 6)
+def files(tmp_path):
+    return JobFiles(tmp_path / "job", durable=True)
+
+
+@pytest.fixture(params=[0, 3 * PAIR, 100 * PAIR])
+def most(request, monkeypatch):
+    """How much a record holds: next to nothing, three columns, everything."""
+    monkeypatch.setattr(columns_module, "MOST", request.param)
+    return request.param
 
 
 def fill(columns, start, stop, seed):
@@ -17,35 +26,56 @@ def fill(columns, start, stop, seed):
     columns.basis.Z[:, start:stop] = rng.normal(size=(5, stop - start))
 
 
+def recorded(columns, count):
+    return memoryview(b"".join(columns.save(count)))
+
+
 def same(first, second, count):
-    np.testing.assert_array_equal(first.basis.Q[:, :count], second.basis.Q[:, :count])
-    np.testing.assert_array_equal(first.basis.Z[:, :count], second.basis.Z[:, :count])
-    return bool(first.basis.Q[:, :count].any() and first.basis.Z[:, :count].any())
-
-
-def test_columns_of_all_steps_are_there_in_a_new_process(make):
-    columns = make()
-    for start, stop in ((0, 2), (2, 5), (5, 6)):
-        fill(columns, start, stop, seed=start)
-        columns.save(stop)
-        again = make()
-        again.load(stop)
-        assert same(again, columns, stop)
-        assert again.basis.Q.flags.f_contiguous
-        columns = again if start == 2 else columns
+    pairs = ((first.basis.Q, second.basis.Q), (first.basis.Z, second.basis.Z))
+    return all(np.array_equal(a[:, :count], b[:, :count]) and a.any() for a, b in pairs)
 
 
 @pytest.mark.parametrize("restarted", [True, False])
-def test_the_last_block_may_be_replaced(make, restarted):
-    columns = make()
-    for start, stop in ((0, 2), (2, 4)):
+def test_columns_of_all_steps_are_there_in_a_new_process(files, most, restarted):
+    columns = Columns(files, 5, 12)
+    for start, stop in ((0, 2), (2, 5), (5, 6), (6, 10), (10, 12)):
         fill(columns, start, stop, seed=start)
-        columns.save(stop)
+        record = recorded(columns, stop)
+        assert len(record) >= PAIR * (stop - start)
+        again = Columns(files, 5, 12)
+        again.load(stop, record)
+        assert same(again, columns, stop)
+        assert again.basis.Q.flags.f_contiguous
+        columns = again if restarted else columns
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_the_last_block_may_be_replaced(files, most, restarted):
+    columns = Columns(files, 5, 12)
+    for start, stop in ((0, 4), (4, 8)):
+        fill(columns, start, stop, seed=start)
+        record = recorded(columns, stop)
     if restarted:
-        columns = make()
-        columns.load(4)
-    fill(columns, 2, 4, seed=9)
-    columns.save(4)
-    again = make()
-    again.load(4)
-    assert same(again, columns, 4)
+        columns = Columns(files, 5, 12)
+        columns.load(8, record)
+    before = files.read_at(FILE, 0, 4 * PAIR // 2) if files.has(FILE) else b""
+    fill(columns, 4, 8, seed=9)
+    record = recorded(columns, 8)
+    again = Columns(files, 5, 12)
+    again.load(8, record)
+    assert same(again, columns, 8)
+    assert not before or files.read_at(FILE, 0, 4 * PAIR // 2) == before
+
+
+def test_a_few_columns_need_no_file(files):
+    columns = Columns(files, 5, 12)
+    fill(columns, 0, 12, seed=0)
+    assert len(recorded(columns, 12)) == 12 * PAIR
+    assert not files.has(FILE)
+
+
+def test_no_columns_yet(files):
+    columns = Columns(files, 5, 12)
+    assert len(recorded(columns, 0)) == 0
+    columns.load(0, b"")
+    assert not columns.basis.Q.any()

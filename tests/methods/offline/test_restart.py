@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.methods.offline import bases
+from fedlap_app.methods.offline import bases, columns
 from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.live import forget as forget_live
 from fedlap_app.methods.offline.messages import Request
@@ -32,13 +32,15 @@ def same(first, second):
 
 @pytest.mark.parametrize("backend", ["mask", "plain"])
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_new_process_for_every_message(make_phase, backend, solver):
+@pytest.mark.parametrize("most", [0, 500, columns.MOST])
+def test_a_new_process_for_every_message(make_phase, monkeypatch, backend, solver, most):
     phase = make_phase(backend=backend, solver=solver)
 
     def fresh(member, request):
         forget_live()
         return member.answer(request)
 
+    monkeypatch.setattr(columns, "MOST", most)
     phase.run(around=fresh)
     expected = undisturbed(make_phase, backend=backend, solver=solver)
     assert same(phase, expected)
@@ -90,10 +92,12 @@ def test_a_client_killed_at_every_write(make_phase, monkeypatch, moment, method,
 
 
 @pytest.mark.parametrize("method", ["_fill", "_declare"])
-def test_a_client_killed_between_its_columns_and_its_state(make_phase, monkeypatch, method):
-    """Half-written columns of Q and Z are written again."""
-    expected = undisturbed(make_phase)
-    phase = make_phase()
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_client_killed_between_its_columns_and_its_state(make_phase, monkeypatch, method, solver):
+    """Columns of Q and Z that went to their file are written again."""
+    monkeypatch.setattr(columns, "MOST", 0)
+    expected = undisturbed(make_phase, solver=solver)
+    phase = make_phase(solver=solver)
 
     def torn(member, request):
         if request.kind == "sums" and request.step > 3:
