@@ -59,7 +59,7 @@ class Checkpoints:
     def read(self, spec: str, members: str) -> Checkpoint | None:
         """The checkpoint of these settings and members; a damaged one counts as none."""
         records = Newest(self._path(spec, members), _FILE, durable=False)
-        if not records.stamp.number:
+        if not records.head.number:
             return None
         try:
             head, common, own = records.read(3)

@@ -56,14 +56,14 @@ class Job:
         self.party = party
         self.id = job
         self.files: JobFiles = party.job(job)
-        self.answers = self.files.newest(ANSWERED)
         self.key = self.files.at("")
+        self.kept = live.find(self.key)
+        self.answers = self.kept.answers if self.kept else self.files.newest(ANSWERED)
         self.secure = 0.0
 
     def answer(self, request: Request, pending: Pending | None) -> Data:
         """Reply to a request: the stored bytes when it is repeated."""
-        kept = live.find(self.key, self.answers.stamp)
-        last = kept.last if kept else Answered.read(self.answers)
+        last = self.kept.last if self.kept else Answered.read(self.answers)
         if last_answer.is_repeated(last, request):
             return last_answer.stored_reply(self.answers)
         if last is None:
@@ -118,7 +118,7 @@ class Job:
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
         state = state.after(request, PAIRS)
         state.write(self.answers, reply, handshake.pack())
-        live.keep(self.key, Live(self.answers.stamp, state, handshake))
+        live.keep(self.key, Live(self.answers, state, handshake))
         return reply
 
     def _handshake(self, last: Answered) -> Handshake:
@@ -209,7 +209,7 @@ class Job:
         rest = pieces(iteration.agreement.packed, arrays, iteration.save())
         state.write(self.answers, reply, [*rest])
         self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
-        live.keep(self.key, Live(self.answers.stamp, state, iteration))
+        live.keep(self.key, Live(self.answers, state, iteration))
         return reply
 
     def _take(self, last: Answered) -> Iteration:

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake
 from fedlap_app.methods.offline.iteration import Iteration
-from fedlap_app.methods.offline.newest import Stamp
+from fedlap_app.methods.offline.newest import Newest
 
 _MOST = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """A handshake or an iteration, as long as the stored answer has this stamp."""
+    """A handshake or an iteration, as long as nobody else writes the answers of the job."""
 
-    stamp: Stamp
+    answers: Newest
     last: Answered
     work: Handshake | Iteration
 
@@ -23,10 +23,10 @@ class Live:
 _live: "OrderedDict[str, Live]" = OrderedDict()
 
 
-def find(job: str, stamp: Stamp) -> Live | None:
+def find(job: str) -> Live | None:
     """What is in memory of a job, unless another process has gone on with it."""
     kept = _live.get(job)
-    return kept if kept is not None and kept.stamp == stamp else None
+    return kept if kept is not None and kept.answers.unchanged() else None
 
 
 def take(job: str) -> Live | None:

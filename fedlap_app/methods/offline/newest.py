@@ -7,8 +7,8 @@ other file holds the newest record, so whoever dies in between has lost nothing.
 
 import os
 import struct
+import weakref
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,13 +19,11 @@ _HEAD = struct.Struct("<QQ")
 _MOST = 1024  # byte strings that the kernel takes at once
 
 
-class Stamp(NamedTuple):
-    """Changes with every record; the number is 0 when there is none."""
+class Head(NamedTuple):
+    """What a file begins with; the number is 0 when there is no record."""
 
     number: int = 0
     size: int = 0
-    inode: int = 0
-    changed: int = 0
 
 
 class Newest:
@@ -45,37 +43,57 @@ class Newest:
         self._folder = folder
         self._paths = tuple(f"{folder}/{name}-{turn}" for turn in range(2))
         self._durable = durable
+        self._handles: dict[int, int] = {}
+        self._heads = [self._look(turn) for turn in range(2)]
+        # Files stay open, because a record is written every few milliseconds.
+        weakref.finalize(self, _close, self._handles)
 
-    @cached_property
-    def stamp(self) -> Stamp:
-        """Which record is the newest."""
-        return max(map(_stamp_at, self._paths))
+    @property
+    def head(self) -> Head:
+        """Number and size of the newest record."""
+        return max(self._heads)
+
+    def unchanged(self) -> bool:
+        """Whether nobody else has written, or deleted the files, since this object looked."""
+        for turn, handle in self._handles.items():
+            if _head(handle) != self._heads[turn] or not os.fstat(handle).st_nlink:
+                return False
+        absent = (path for turn, path in enumerate(self._paths) if turn not in self._handles)
+        return not any(map(os.path.exists, absent))
 
     def write(self, *parts: Part) -> None:
         """Write the next record."""
-        number = self.stamp.number + 1
+        number = self.head.number + 1
         path = self._paths[number % 2]
         try:
-            handle = self._open(path)
-            try:
-                size = self._fill(handle, parts)
-                self.stamp = self._declare(handle, number, size)
-            finally:
-                os.close(handle)
+            handle = self._open(number % 2)
+            size = self._fill(handle, parts)
+            self._declare(handle, Head(number, size))
         except OSError as error:
             raise RunError(
                 f"{path} cannot be written ({error.strerror}): free some space or set store-dir"
             ) from None
 
-    def _open(self, path: str) -> int:
+    def _look(self, turn: int) -> Head:
+        """Open a file, if it is there."""
         try:
-            return os.open(path, os.O_RDWR)
+            self._handles[turn] = os.open(self._paths[turn], os.O_RDWR)
         except FileNotFoundError:
+            return Head()
+        except OSError as error:
+            raise _unreadable(self._paths[turn], error) from None
+        head = _head(self._handles[turn])
+        # A file that was cut holds no record.
+        whole = os.fstat(self._handles[turn]).st_size >= _HEAD.size + head.size
+        return head if whole else Head()
+
+    def _open(self, turn: int) -> int:
+        if turn not in self._handles:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        if self._durable:
-            sync(self._folder)
-        return handle
+            self._handles[turn] = os.open(self._paths[turn], os.O_RDWR | os.O_CREAT, 0o600)
+            if self._durable:
+                sync(self._folder)
+        return self._handles[turn]
 
     def _fill(self, handle: int, parts: tuple[Part, ...]) -> int:
         """Write the content; gives its size."""
@@ -84,57 +102,45 @@ class Newest:
             os.fdatasync(handle)
         return size
 
-    def _declare(self, handle: int, number: int, size: int) -> Stamp:
+    def _declare(self, handle: int, head: Head) -> None:
         """Make the content count."""
-        os.pwrite(handle, _HEAD.pack(number, size), 0)
+        os.pwrite(handle, _HEAD.pack(*head), 0)
         if self._durable:
             os.fdatasync(handle)
-        found = os.fstat(handle)
-        return Stamp(number, size, found.st_ino, found.st_mtime_ns)
+        self._heads[head.number % 2] = head
 
     def read(self, count: int | None = None) -> list[memoryview]:
         """Parts of the newest record; none: there is no record."""
-        path = self._paths[self.stamp.number % 2]
-        if not self.stamp.number:
+        number, size = self.head
+        if not number:
             return []
         try:
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                content = _read(handle, self.stamp.size)
-            finally:
-                os.close(handle)
+            content = _read(self._handles[number % 2], size)
         except OSError as error:
-            raise RunError(
-                f"{path} cannot be read ({error.strerror}): was the store changed? Start a new job"
-            ) from None
+            raise _unreadable(self._paths[number % 2], error) from None
         return unpack(content, count)
 
     def trim(self) -> None:
         """Delete whatever earlier records have left behind."""
-        Path(self._paths[1 - self.stamp.number % 2]).unlink(missing_ok=True)
-        if self.stamp.number:
-            os.truncate(self._paths[self.stamp.number % 2], _HEAD.size + self.stamp.size)
+        number, size = self.head
+        Path(self._paths[1 - number % 2]).unlink(missing_ok=True)
+        if number:
+            os.truncate(self._handles[number % 2], _HEAD.size + size)
 
 
-def _stamp_at(path: str) -> Stamp:
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return Stamp()
-    try:
-        return _stamp(handle)
-    finally:
+def _unreadable(path: str, error: OSError) -> RunError:
+    reason = error.strerror
+    return RunError(f"{path} cannot be read ({reason}): was the store changed? Start a new job")
+
+
+def _close(handles: dict[int, int]) -> None:
+    for handle in handles.values():
         os.close(handle)
 
 
-def _stamp(handle: int) -> Stamp:
-    head = os.pread(handle, _HEAD.size, 0)
-    number, size = _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0)
-    found = os.fstat(handle)
-    # A file that was cut holds no record.
-    if not number or found.st_size < _HEAD.size + size:
-        return Stamp()
-    return Stamp(number, size, found.st_ino, found.st_mtime_ns)
+def _head(handle: int) -> Head:
+    found = os.pread(handle, _HEAD.size, 0)
+    return Head(*_HEAD.unpack(found)) if len(found) == _HEAD.size else Head()
 
 
 def _read(handle: int, size: int) -> memoryview:

@@ -1,4 +1,6 @@
+import gc
 import os
+from pathlib import Path
 
 import pytest
 
@@ -21,14 +23,11 @@ def parts(records):
 
 
 def test_the_newest_record_comes_back_in_every_process(open_again, tmp_path):
-    assert open_again().stamp.number == 0
+    assert open_again().head.number == 0
     assert parts(open_again()) == []
-    stamps = set()
     for content in ([b"one", b""], [b"two" * 1000], [b"3"], [b"four", b"4"]):
         open_again().write(*content)
-        stamps.add(open_again().stamp)
         assert parts(open_again()) == content
-    assert len(stamps) == 4
     folder = tmp_path / "a" / "job"
     assert len(list(folder.iterdir())) == 2
     assert all(p.stat().st_mode & 0o077 == 0 for p in (folder, *folder.iterdir()))
@@ -49,7 +48,33 @@ def test_one_object_may_write_a_whole_series(open_again):
     for number in range(5):
         records.write(b"%d" % number)
         assert parts(records) == parts(open_again()) == [b"%d" % number]
-        assert records.stamp == open_again().stamp
+        assert records.head == open_again().head
+        assert records.unchanged()
+
+
+def test_it_is_noticed_when_others_write_or_delete(open_again, tmp_path):
+    one = open_again()
+    assert one.unchanged()
+    for number in range(4):
+        other = open_again()
+        other.write(b"%d" % number)
+        assert other.unchanged()
+        assert not one.unchanged()
+        one = open_again()
+    for path in (tmp_path / "a" / "job").iterdir():
+        path.unlink()
+    assert not one.unchanged()
+    open_again().write(b"new")
+    assert not one.unchanged()
+
+
+def test_files_are_closed_with_the_object(open_again):
+    handles = Path("/proc/self/fd")
+    before = len(list(handles.iterdir()))
+    for number in range(5):
+        open_again().write(b"%d" % number)
+    gc.collect()
+    assert len(list(handles.iterdir())) == before
 
 
 @pytest.mark.parametrize("step", ["_fill", "_declare"])
