@@ -21,7 +21,7 @@ from fedlap_app.learning.specs import (
     TrainSpec,
 )
 from fedlap_app.methods.offline.spec import LAYOUTS, OfflineSpec
-from fedlap_app.secure.choice import BACKENDS
+from fedlap_app.secure.choice import BACKENDS, PROFILES, full_profile, require_profile
 from fedlap_app.spectral.operators import KINDS
 from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
@@ -139,6 +139,10 @@ class Settings:
     keep: str = knob("smallest", "which eigenvalues are kept", choices=KEEP)
     block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000)
     backend: str = knob("mask", "how sums are hidden from the server", choices=BACKENDS)
+    profile: str = knob(
+        "auto", "parameters of the back end; auto: its usual ones", choices=("auto", *PROFILES)
+    )
+    insecure_no_pads: bool = knob(False, "leave out the pads inside of ciphertexts (ckks)")
     hide_topology: bool = knob(True, "hide from the server who shares edges with whom")
     layout: str = knob("full", "nodes that get a slot in block sums", choices=LAYOUTS)
     resume: bool = knob(True, "go on with an unfinished basis of the same settings and members")
@@ -172,6 +176,7 @@ class Settings:
             )
         if self.method == FEDLAP:
             self._check_fedlap()
+        require_profile(self.backend, self.profile, no_pads=self.insecure_no_pads)
         parse_widths(self.hidden)
         parse_widths(self.structure_hidden)
 
@@ -225,6 +230,7 @@ class Settings:
             hide_topology=self.hide_topology,
             directed=self.directed,
             rows=self.method == FEDLAP,
+            profile=full_profile(self.backend, self.profile, no_pads=self.insecure_no_pads),
         )
 
     @property

@@ -140,7 +140,12 @@ def _warn(coordinator: Coordinator, settings: Settings) -> None:
     ring = KeyRing(roster.names[0], roster.names, roster.job, roster.members_hash, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureWarning)
-        backend = make_backend(settings.backend, ring, senders=coordinator.senders)
+        backend = make_backend(
+            settings.backend,
+            ring,
+            profile=settings.offline_spec.profile,
+            senders=coordinator.senders,
+        )
     if backend.weakness:
         log(WARNING, "%s", backend.weakness)
     if not settings.hide_topology:

@@ -14,8 +14,9 @@ import scipy.sparse as sp
 
 from fedlap_app.experiments.spectrum import run_spectrum
 from fedlap_app.experiments.step_watch import StepWatch
+from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.backend import InsecureWarning
-from fedlap_app.secure.choice import make_accumulator, make_backend
+from fedlap_app.secure.choice import make_accumulator, make_backend, new_public_key
 from fedlap_app.secure.edgecheck import EdgeList
 from fedlap_app.secure.header import Place
 from fedlap_app.secure.keyring import KeyRing
@@ -80,16 +81,15 @@ def calibrate(settings: Settings) -> Rates:
         byte=_byte(),
         edge=_edge(),
     )
-    return with_backend(rates, spec.backend, settings.clients)
+    return with_backend(rates, settings)
 
 
-def with_backend(rates: Rates, backend: str, clients: int) -> Rates:
+def with_backend(rates: Rates, settings: Settings) -> Rates:
     """The same machine with another back end."""
+    spec = settings.offline_spec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureWarning)
-        seal, add = _sums(backend, clients)
-    # To open takes off as many pads as a contribution carries, and checks as much.
-    return replace(rates, seal=seal, open=seal, add=add)
+        return replace(rates, **_sums(spec, settings.clients))
 
 
 def process_mb() -> float:
@@ -148,15 +148,19 @@ def _phase(settings: Settings, clients: int) -> tuple[float, float]:
     return best[0], best[1]
 
 
-def _sums(backend: str, clients: int) -> tuple[float, float]:
-    """Sealing and adding a number, without what a contribution takes whatever its length."""
+def _sums(spec: OfflineSpec, clients: int) -> dict[str, float]:
+    """Sealing, opening and adding a number, without what a vector takes whatever its length."""
     names = tuple(f"client-{index:04d}" for index in range(clients))
+    public = {names[-1]: new_public_key(spec.backend, spec.profile, bytes(32))}
+    roots = dict.fromkeys(names, bytes(32))
     rings = {
-        me: KeyRing(me, names, "0" * 32, "0" * 32, {n: bytes(32) for n in names}, bytes(32))
+        me: KeyRing(me, names, "0" * 32, "0" * 32, roots, bytes(32), bytes(32), public)
         for me in (names[0], names[-1])
     }
     values = np.random.default_rng(0).standard_normal(_NUMBERS)
-    first, last = (make_backend(backend, rings[me]) for me in (names[0], names[-1]))
+    first, last = (
+        make_backend(spec.backend, rings[me], profile=spec.profile) for me in (names[0], names[-1])
+    )
     header = last.block_header(names[-1], Place("krylov"), length=values.size)
     body = first.seal(values, header)
     seal = _best(lambda: first.seal(values, header))
@@ -166,7 +170,9 @@ def _sums(backend: str, clients: int) -> tuple[float, float]:
     add = time.perf_counter() - started
     little = last.block_header(names[-1], Place("krylov", 1), length=1)
     fixed = _best(lambda: first.seal(values[:1], little))
-    return max(seal - fixed, 0.0) / values.size, add / values.size
+    # To open takes off as many pads as a contribution carries, and checks as much.
+    seal = max(seal - fixed, 0.0) / values.size
+    return {"seal": seal, "open": seal, "add": add / values.size}
 
 
 def _sparse(width: int) -> float:

@@ -79,7 +79,7 @@ class Phase:
         yield from self._handshake()
         everyone = self.shape.names
         for number, done in enumerate(self.rounds):
-            common = sizes.summed(self.spec.backend, {"": done.small})
+            common = sizes.summed(self.spec, {"": done.small})
             own = {name: self._block_sum(name, done.width) for name in everyone}
             if number + 1 < len(self.rounds):
                 reply = {name: self._contribution(name, number + 1) for name in everyone}
@@ -104,7 +104,7 @@ class Phase:
         yield Exchange(messages.HELLO, sizes.packed((sizes.HEX, 1)), nothing, hello)
         boxes = {
             sender: {
-                peer: sizes.pair_message(sender, peer, self.frames[sender].slots)
+                peer: sizes.pair_message(self.spec, sender, peer, self.frames[sender].slots)
                 for peer in everyone
                 if peer != sender
             }
@@ -144,11 +144,11 @@ class Phase:
         lengths = {"": this.small}
         for name in self.recipients(sender) if this.width else []:
             lengths[name] = self.frames[name].length(this.width)
-        sealed = sizes.summed(self.spec.backend, lengths, sender=sender)
+        sealed = sizes.summed(self.spec, lengths, sender=sender)
         return sizes.packed((len(messages.CONTRIBUTION), sealed))
 
     def _block_sum(self, recipient: str, width: int) -> int:
         if not width or not self.senders[recipient]:
             return 0
         length = self.frames[recipient].length(width)
-        return sizes.summed(self.spec.backend, {recipient: length})
+        return sizes.summed(self.spec, {recipient: length})

@@ -42,17 +42,19 @@ def make_plan(
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
     rates = calibrate(settings)
+    choices = {name: _with_backend(settings, name) for name in BACKENDS}
     plans = {
-        backend: _plan(
-            replace(settings, backend=backend),
-            shape,
-            with_backend(rates, backend, settings.clients),
-            round_trip_seconds,
-            empty,
-        )
-        for backend in BACKENDS
+        name: _plan(chosen, shape, with_backend(rates, chosen), round_trip_seconds, empty)
+        for name, chosen in choices.items()
     }
     return {**_what(settings, shape), **plans[settings.backend], "backends": plans}
+
+
+def _with_backend(settings: Settings, backend: str) -> Settings:
+    """The same settings with another back end and its usual profile."""
+    if backend == settings.backend:
+        return settings
+    return replace(settings, backend=backend, profile="auto", insecure_no_pads=False)
 
 
 def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tuple[Settings, Shape]:

@@ -55,7 +55,11 @@ class Part:
         """Shape of its layout; which row gets which slot does not matter."""
         rows = self.rows(spec)
         drawn = make_layout(
-            rows, np.random.default_rng(0), columns=spec.width, multiple=spec.multiple(rows)
+            rows,
+            np.random.default_rng(0),
+            columns=spec.width,
+            multiple=spec.multiple(rows),
+            spare=spec.spare,
         )
         return drawn.frame
 

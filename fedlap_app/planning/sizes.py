@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.card import issue_card
 from fedlap_app.secure.channel import Channel
-from fedlap_app.secure.checks import SLOTS
+from fedlap_app.secure.choice import body_bytes, public_key_bytes
 from fedlap_app.secure.header import Header, Place, Sum
 from fedlap_app.secure.identity import Identity
-from fedlap_app.secure.mask import MaskBackend
-from fedlap_app.secure.plain import PlainBackend
 
 HEX = 32  # a job id, a hash of settings or a hello
 WORD = 8
 
-_PROFILES = {"mask": MaskBackend.profiles[0], "plain": PlainBackend.profiles[0]}
 _PAIR_OVERHEAD = 512
 _SLOT_BYTES = 4
 
@@ -30,10 +28,10 @@ def named(parts: Mapping[str, int]) -> int:
 
 
 @cache
-def _header(backend: str, sender: str, recipients: tuple[str, ...]) -> int:
+def _header(backend: str, profile: str, sender: str, recipients: tuple[str, ...]) -> int:
     empty = Header(
         backend=backend,
-        profile=_PROFILES[backend],
+        profile=profile,
         job="0" * HEX,
         members="0" * HEX,
         key_id="0" * 16,
@@ -47,10 +45,13 @@ def _header(backend: str, sender: str, recipients: tuple[str, ...]) -> int:
     return len(empty.pack())
 
 
-def summed(backend: str, lengths: Mapping[str, int], *, sender: str = "") -> int:
+def summed(spec: OfflineSpec, lengths: Mapping[str, int], *, sender: str = "") -> int:
     """Bytes of contributions (with a sender) or of one sum, by their recipients' numbers."""
-    body = WORD * sum(length + SLOTS for length in lengths.values())
-    return _header(backend, sender, tuple(lengths)) + body
+    body = sum(
+        body_bytes(spec.backend, spec.profile, Sum(recipient, length, 0), summed=not sender)
+        for recipient, length in lengths.items()
+    )
+    return _header(spec.backend, spec.profile, sender, tuple(lengths)) + body
 
 
 @cache
@@ -59,9 +60,10 @@ def _sealed_overhead(phase: str, sender: str, recipient: str) -> int:
     return len(channel.seal(b"", Place(phase)))
 
 
-def pair_message(sender: str, recipient: str, slots: int) -> int:
+def pair_message(spec: OfflineSpec, sender: str, recipient: str, slots: int) -> int:
     """Bytes of what a member seals for a peer in the handshake."""
-    return _sealed_overhead("handshake", sender, recipient) + _PAIR_OVERHEAD + _SLOT_BYTES * slots
+    content = _PAIR_OVERHEAD + _SLOT_BYTES * slots + public_key_bytes(spec.backend, spec.profile)
+    return _sealed_overhead("handshake", sender, recipient) + content
 
 
 def solution(leader: str, vectors: int, rank: int) -> int:

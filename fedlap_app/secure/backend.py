@@ -242,10 +242,8 @@ class SumBackend(ABC):
         context : bytes
             What all contributors must agree on besides, such as the digest of a `Transcript`.
         """
-        weights = self.step_weights(sheet.header, context)
-        for this in sheet.header.sums:
-            self._seal(sheet.parts[this.recipient], this, sheet.header.place, weights)
-        return sheet.header.of(self.keys.me).pack(), sheet.body.data.cast("B")
+        body = self._body(sheet, self.step_weights(sheet.header, context))
+        return sheet.header.of(self.keys.me).pack(), body
 
     def open(self, data: bytes, header: Header, *, context: bytes = b"") -> Opened:
         """Open the sum of a header and check it; anything else is refused with its reason."""
@@ -256,10 +254,11 @@ class SumBackend(ABC):
         if packed_part(data) != packed:
             require_equal(Header.unpack(data)[0], header)
         body = memoryview(data)[len(packed) :]
-        if len(body) != 8 * (header.length + SLOTS):
+        expected = self._sum_bytes(header.sums[0])
+        if len(body) != expected:
             raise ProtocolError(
-                f"A sum of {len(body)} bytes came where {8 * (header.length + SLOTS)} were "
-                "expected; it was cut or altered."
+                f"A sum of {len(body)} bytes came where {expected} were expected; "
+                "it was cut or altered."
             )
         weights = self.step_weights(header, context)
         return Opened(self._open(body, header.sums[0], header.place, weights))
@@ -282,9 +281,19 @@ class SumBackend(ABC):
             same = self._header(header.recipient, header.place, header.length, header.vectors)
             require_equal(header, same)
 
-    @abstractmethod
+    def _body(self, sheet: Sheet, weights: StepWeights) -> memoryview:
+        """Body of all contributions on a sheet."""
+        for this in sheet.header.sums:
+            self._seal(sheet.parts[this.recipient], this, sheet.header.place, weights)
+        return sheet.body.data.cast("B")
+
     def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
         """Seal in place the numbers of one contribution, and fill the check slots behind them."""
+        raise NotImplementedError
+
+    def _sum_bytes(self, this: Sum) -> int:
+        """Bytes of the body of a sum."""
+        return 8 * (this.length + SLOTS)
 
     @abstractmethod
     def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:
@@ -321,7 +330,7 @@ class Accumulator(ABC):
                     f"A sum of {this.contributors} contributions cannot be made by "
                     f"{len(names)} senders; every sender contributes once."
                 )
-            line = Line(this, names, np.zeros(this.length + SLOTS, dtype=self.word))
+            line = Line(this, names, self._room(this))
             self._lines[this.recipient] = line
         if this != line.sum:
             require_same_sum(this, line.sum, self.step.place)
@@ -345,17 +354,20 @@ class Accumulator(ABC):
         if len(set(map(id, lines))) < len(lines):
             raise ProtocolError(f"{header.sender!r} lists a sum twice; every sum is listed once.")
         body = memoryview(data)[size:]
-        expected = 8 * sum(line.total.size for line in lines)
+        sizes = [self._words(line.sum) for line in lines]
+        expected = 8 * sum(sizes)
         if len(body) != expected:
             raise ProtocolError(
                 f"Contributions of {len(body)} bytes came for {self.step.place} where {expected} "
                 "were expected; they were cut or altered."
             )
-        words, at = np.frombuffer(body, dtype=self.word), 0
-        for line in lines:
-            self._absorb(line, header.sender, words[at : at + line.total.size])
+        words, at, parts = np.frombuffer(body, dtype=self.word), 0, []
+        for line, size in zip(lines, sizes, strict=True):
+            parts.append(self._read(line, words[at : at + size]))
+            at += size
+        for line, part in zip(lines, parts, strict=True):
+            self._absorb(line, header.sender, part)
             line.added.add(header.sender)
-            at += line.total.size
         return header.sender
 
     def result(self, recipient: str) -> bytes:
@@ -369,7 +381,23 @@ class Accumulator(ABC):
                 "wait for all contributions."
             )
         header = self.step._replace(sums=(line.sum,))
-        return b"".join((header.pack(), line.total.data.cast("B")))
+        return b"".join((header.pack(), self._sum_body(line)))
+
+    def _room(self, this: Sum) -> NDArray[Any]:
+        """Room for the running sum."""
+        return np.zeros(this.length + SLOTS, dtype=self.word)
+
+    def _words(self, this: Sum) -> int:
+        """Words of 8 bytes of one contribution."""
+        return this.length + SLOTS
+
+    def _read(self, line: "Line", words: NDArray[Any]) -> NDArray[Any]:
+        """What is added of one contribution; it is refused here before any sum has changed."""
+        return words
+
+    def _sum_body(self, line: "Line") -> bytes | memoryview:
+        """Body of the sum."""
+        return line.total.data.cast("B")
 
     @abstractmethod
     def _absorb(self, line: "Line", sender: str, words: NDArray[Any]) -> None:

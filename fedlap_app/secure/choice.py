@@ -4,17 +4,67 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.secure.backend import Accumulator, SumBackend
-from fedlap_app.secure.header import Header
+from fedlap_app.secure.checks import SLOTS
+from fedlap_app.secure.ckks import keys as ckks_keys
+from fedlap_app.secure.ckks.backend import (
+    CkksAccumulator,
+    CkksBackend,
+    contribution_form,
+    parameters_of,
+    sum_form,
+    without_pads,
+)
+from fedlap_app.secure.ckks.parameters import PARAMETERS
+from fedlap_app.secure.header import Header, Sum
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.mask import MaskAccumulator, MaskBackend
 from fedlap_app.secure.pads import PadLedger
 from fedlap_app.secure.plain import PlainAccumulator, PlainBackend
 
+_CKKS = CkksBackend.name
 _BACKENDS: dict[str, tuple[type[SumBackend], type[Accumulator]]] = {
     "mask": (MaskBackend, MaskAccumulator),
     "plain": (PlainBackend, PlainAccumulator),
+    _CKKS: (CkksBackend, CkksAccumulator),
 }
 BACKENDS = tuple(_BACKENDS)
+_AUTO = "auto"
+
+
+def _find(name: str) -> tuple[type[SumBackend], type[Accumulator]]:
+    if name not in _BACKENDS:
+        raise ConfigError(
+            f"There is no sum back end {name!r}; choose one of {', '.join(_BACKENDS)}."
+        )
+    return _BACKENDS[name]
+
+
+def profiles_of(backend: str) -> tuple[str, ...]:
+    """Profiles of a back end that a run may choose; the first is its usual one."""
+    return tuple(PARAMETERS) if backend == _CKKS else _find(backend)[0].profiles
+
+
+def require_profile(backend: str, profile: str, *, no_pads: bool) -> None:
+    """Refuse a profile that the back end has not, and pads left out where there are none."""
+    known = profiles_of(backend)
+    if profile not in (_AUTO, *known):
+        raise ConfigError(
+            f"profile = '{profile}' does not belong to backend = '{backend}': "
+            f"try profile = '{known[0]}'"
+        )
+    if no_pads and backend != _CKKS:
+        raise ConfigError(
+            f"insecure-no-pads = true has no meaning for backend = '{backend}': leave it out"
+        )
+
+
+def full_profile(backend: str, profile: str, *, no_pads: bool) -> str:
+    """The profile of a run as its headers name it."""
+    chosen = profiles_of(backend)[0] if profile == _AUTO else profile
+    return without_pads(chosen) if no_pads else chosen
+
+
+PROFILES = tuple(name for backend in BACKENDS for name in profiles_of(backend))
 
 
 def make_backend(
@@ -34,9 +84,23 @@ def make_accumulator(header: Header, senders: Callable[[str], Sequence[str]]) ->
     return _find(header.backend)[1](header, senders)
 
 
-def _find(name: str) -> tuple[type[SumBackend], type[Accumulator]]:
-    if name not in _BACKENDS:
-        raise ConfigError(
-            f"There is no sum back end {name!r}; choose one of {', '.join(_BACKENDS)}."
-        )
-    return _BACKENDS[name]
+def new_public_key(backend: str, profile: str, seed: bytes) -> bytes:
+    """Public key for the block sums of a member, drawn for a secret seed; empty: none is needed."""
+    if backend != _CKKS:
+        return b""
+    return ckks_keys.new_public_key(seed, parameters_of(profile))
+
+
+def body_bytes(backend: str, profile: str, this: Sum, *, summed: bool) -> int:
+    """Bytes of a sum or of one contribution to it, header not counted."""
+    if backend != _CKKS:
+        return 8 * (this.length + SLOTS)
+    parameters = parameters_of(profile)
+    return 8 * (sum_form if summed else contribution_form)(this, parameters).words
+
+
+def public_key_bytes(backend: str, profile: str) -> int:
+    """Bytes of such a key."""
+    if backend != _CKKS:
+        return 0
+    return ckks_keys.public_key_bytes(parameters_of(profile))

@@ -8,7 +8,7 @@ a contribution of every member, sent in the pair channels, so that no single one
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from fedlap_app.errors import ProtocolError
@@ -38,9 +38,18 @@ def group_contribution(job_secret: bytes, job: str) -> bytes:
     return derive(job_secret, "group contribution", job)
 
 
+def sum_seed(job_secret: bytes) -> bytes:
+    """What the key of a member's block sums is made of."""
+    return derive(job_secret, "sum key")
+
+
 @dataclass(frozen=True)
 class KeyRing:
-    """Keys of the member `me` for one job; `group_key` is empty until all have contributed."""
+    """Keys of the member `me` for one job; `group_key` is empty until all have contributed.
+
+    `sum_seed` is what the own key for sums is made of, `public_keys` what all members have given
+    for theirs; both are empty for back ends that need none.
+    """
 
     me: str
     members: tuple[str, ...]
@@ -48,6 +57,8 @@ class KeyRing:
     members_hash: str
     roots: Mapping[str, bytes] = field(repr=False)
     group_key: bytes = field(default=b"", repr=False)
+    sum_seed: bytes = field(default=b"", repr=False)
+    public_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @classmethod
     def agree(cls, identity: Identity, name: str, job_secret: bytes, roster: Roster) -> "KeyRing":
@@ -73,7 +84,13 @@ class KeyRing:
             )
         parts = [part for name in self.members for part in (name, contributions[name])]
         key = derive(encode(*parts), "group key", self.job, self.members_hash)
-        return KeyRing(self.me, self.members, self.job, self.members_hash, self.roots, key)
+        return replace(self, group_key=key)
+
+    def with_sum_keys(self, seed: bytes, public_keys: Mapping[str, bytes]) -> "KeyRing":
+        """Give the key ring with the keys of block sums, if all members have one."""
+        if not any(public_keys.values()):
+            return self
+        return replace(self, sum_seed=seed, public_keys=public_keys)
 
     @cached_property
     def key_id(self) -> str:
@@ -113,24 +130,31 @@ class KeyRing:
     def dump(self) -> bytes:
         """All keys in the clear, for the member's own protected store only."""
         pairs = [part for peer in self.roots for part in (peer, self.roots[peer])]
+        public = [part for pair in self.public_keys.items() for part in pair]
         return encode(
-            "fedlap keyring 1",
+            "fedlap keyring 2",
             self.me,
             self.job,
             self.members_hash,
             self.group_key,
             encode(*self.members),
             encode(*pairs),
+            self.sum_seed,
+            encode(*public),
         )
 
     @classmethod
     def load(cls, data: bytes) -> "KeyRing":
         """Read what `dump` wrote."""
         parts = list(decode(data))
-        if len(parts) != 7 or parts[0] != b"fedlap keyring 1":
+        if len(parts) != 9 or parts[0] != b"fedlap keyring 2":
             raise ProtocolError("The stored keys have an unknown form; start a new job.")
         me, job, members_hash = (part.decode() for part in parts[1:4])
         members = tuple(name.decode() for name in decode(parts[5]))
-        pairs = list(decode(parts[6]))
-        roots = {peer.decode(): key for peer, key in zip(pairs[::2], pairs[1::2], strict=True)}
-        return cls(me, members, job, members_hash, roots, parts[4])
+        roots, public = (_read_named(part) for part in (parts[6], parts[8]))
+        return cls(me, members, job, members_hash, roots, parts[4], parts[7], public)
+
+
+def _read_named(data: bytes) -> dict[str, bytes]:
+    pairs = list(decode(data))
+    return {name.decode(): key for name, key in zip(pairs[::2], pairs[1::2], strict=True)}

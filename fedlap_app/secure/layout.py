@@ -90,6 +90,7 @@ def make_layout(
     boundary: NDArray[np.bool_] | None = None,
     columns: int = 1,
     multiple: int = 2048,
+    spare: int = 0,
 ) -> Layout:
     """Draw a layout.
 
@@ -105,12 +106,15 @@ def make_layout(
         Columns of the usual block, for which the rounding is tight (default: 1).
     multiple : int
         What the length of a vector is rounded up to (default: 2048).
+    spare : int
+        Numbers that are left out of the last multiple, for check slots (default: 0).
     """
     chosen = np.arange(rows) if boundary is None else np.flatnonzero(boundary)
-    slots = max(1, _round_up(max(1, chosen.size) * columns, multiple) // columns)
+    whole = _round_up(max(1, chosen.size) * columns + spare, multiple)
+    slots = max(1, (whole - spare) // columns)
     slot_of = np.full(rows, -1, dtype=np.int64)
     slot_of[chosen] = rng.permutation(slots)[: chosen.size]
-    return Layout(Frame(slots, multiple), slot_of)
+    return Layout(Frame(slots, 1 if spare else multiple), slot_of)
 
 
 def read_shared(data: bytes, rows: int) -> tuple[Frame, NDArray[np.int64]]:

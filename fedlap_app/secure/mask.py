@@ -24,6 +24,11 @@ _FRACTION_BITS = {"q44": 44, "q36": 36}
 _GROUP = ""
 
 
+def fraction_bits(profile: str) -> int:
+    """Fraction bits of a profile; the usual ones of any other name."""
+    return _FRACTION_BITS.get(profile, 44)
+
+
 class MaskBackend(SumBackend):
     """Seal by adding pads, open by taking them off.
 

@@ -40,6 +40,10 @@ class Stream:
         self._cipher = _counter_mode(key)
         self._buffer = _new_buffer()
 
+    def restart(self, nonce: bytes) -> None:
+        """Go to the words of a nonce of 16 bytes, whose lower half counts and must be 0."""
+        self._cipher.reset_nonce(nonce)
+
     def next(self, count: int) -> NDArray[np.uint64]:
         """Next words, at most `CHUNK`; valid until the next call."""
         self._cipher.update_into(_ZEROS[: 8 * count], self._buffer)

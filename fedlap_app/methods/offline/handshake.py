@@ -16,7 +16,7 @@ from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.edgecheck import EdgeComparison, EdgeHashes
 from fedlap_app.secure.header import Place
 from fedlap_app.secure.kdf import derive
-from fedlap_app.secure.keyring import KeyRing, group_contribution
+from fedlap_app.secure.keyring import KeyRing, group_contribution, sum_seed
 from fedlap_app.secure.layout import Layout, make_layout, read_shared
 
 PAIR = Place("handshake", 0)
@@ -29,9 +29,10 @@ Messages = Mapping[str, list[memoryview]]
 
 @dataclass(frozen=True, eq=False)
 class Handshake:
-    """One member in the handshake of one job; everything follows from the job's secret.
+    """One member in the handshake of one job; all but the public key follows from its secret.
 
-    `digests` keeps what took long to compute, for the next message.
+    `public_key` is that of its block sums, empty when the back end needs none; `digests` keeps
+    what took long to compute, for the next message.
     """
 
     subgraph: Subgraph
@@ -40,6 +41,7 @@ class Handshake:
     keys: KeyRing
     leader: str
     refreshed: int
+    public_key: bytes = b""
     digests: dict[str, bytes] = field(default_factory=dict)
 
     def pack(self) -> bytes:
@@ -49,13 +51,14 @@ class Handshake:
             self.keys.dump(),
             self.leader.encode(),
             str(self.refreshed).encode(),
+            self.public_key,
             pack_named(self.digests),
         )
 
     @classmethod
     def unpack(cls, data: Data, subgraph: Subgraph, spec: OfflineSpec) -> "Handshake":
         """Read what `pack` gave."""
-        secret, keys, leader, refreshed, digests = unpack(data, 5)
+        secret, keys, leader, refreshed, public, digests = unpack(data, 6)
         return cls(
             subgraph=subgraph,
             spec=spec,
@@ -63,6 +66,7 @@ class Handshake:
             keys=KeyRing.load(bytes(keys)),
             leader=bytes(leader).decode(),
             refreshed=int(bytes(refreshed)),
+            public_key=bytes(public),
             digests={name: bytes(value) for name, value in unpack_named(digests).items()},
         )
 
@@ -82,6 +86,7 @@ class Handshake:
             boundary=boundary,
             columns=self.spec.width,
             multiple=self.spec.multiple(rows),
+            spare=self.spec.spare,
         )
 
     @property
@@ -110,11 +115,11 @@ class Handshake:
         """A sealed message for every peer, all of one length."""
         own = group_contribution(self.job_secret, self.keys.job)
         # The number of slots is public, and no pair shares more nodes than there are slots.
-        size = _OVERHEAD + _SLOT_BYTES * self._layout.frame.slots
+        size = _OVERHEAD + _SLOT_BYTES * self._layout.frame.slots + len(self.public_key)
         sealed: dict[str, Data] = {}
         for peer in self.peers:
             border = self._border(peer)
-            content = pack(own, self._digest(peer), self._layout.share(border.own))
+            content = pack(own, self._digest(peer), self._layout.share(border.own), self.public_key)
             sealed[peer] = self.keys.outbox(peer).seal(content, PAIR, pad_to=size)
         return sealed
 
@@ -139,7 +144,7 @@ class Handshake:
                 "start the handshake again."
             )
         return {
-            peer: unpack(self.keys.inbox(peer).open(bytes(data), PAIR), 3)
+            peer: unpack(self.keys.inbox(peer).open(bytes(data), PAIR), 4)
             for peer, data in sealed.items()
         }
 
@@ -173,8 +178,12 @@ class Handshake:
             positions = self._border(peer).foreign
             frame, slots = read_shared(bytes(opened[peer][2]), positions.size)
             targets[peer] = Target(frame, positions, slots)
+        public = {peer: bytes(message[3]) for peer, message in opened.items()}
+        keys = self.keys.with_group_key(parts)
         return Agreement(
-            keys=self.keys.with_group_key(parts),
+            keys=keys.with_sum_keys(
+                sum_seed(self.job_secret), {**public, self.keys.me: self.public_key}
+            ),
             leader=self.leader,
             senders=senders,
             layout=self._layout,

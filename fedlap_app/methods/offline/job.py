@@ -36,8 +36,8 @@ from fedlap_app.methods.offline.ritz_share import finish, lead
 from fedlap_app.methods.offline.row_keys import name_rows, write_order
 from fedlap_app.secure.backend import InsecureWarning
 from fedlap_app.secure.card import verify_cards
-from fedlap_app.secure.choice import make_backend
-from fedlap_app.secure.keyring import KeyRing
+from fedlap_app.secure.choice import make_backend, new_public_key
+from fedlap_app.secure.keyring import KeyRing, sum_seed
 from fedlap_app.secure.transcript import Transcript
 
 
@@ -100,6 +100,7 @@ class Job:
             keys=keys,
             leader=roster.leader,
             refreshed=pending.refreshed,
+            public_key=self._public_key(pending),
         )
         if absent := handshake.absent():
             self.party.note("missing-organisations.log", absent)
@@ -120,6 +121,13 @@ class Job:
         state.write(self.answers, reply, handshake.pack())
         live.keep(self.key, Live(self.answers, state, handshake))
         return reply
+
+    def _public_key(self, pending: Pending) -> bytes:
+        """Public key of the own block sums; drawn anew until the reply that shows it is stored."""
+        spec = self.party.spec
+        if spec.rows:
+            return b""
+        return new_public_key(spec.backend, spec.profile, sum_seed(pending.job_secret))
 
     def _handshake(self, last: Answered) -> Handshake:
         """The handshake as it was begun."""
@@ -234,7 +242,10 @@ class Job:
             # The server says it once for the whole run.
             warnings.simplefilter("ignore", InsecureWarning)
             backend = make_backend(
-                self.party.spec.backend, agreement.keys, senders=agreement.senders
+                self.party.spec.backend,
+                agreement.keys,
+                profile=self.party.spec.profile,
+                senders=agreement.senders,
             )
         party = self.party
         return Iteration(party.subgraph, party.spec, agreement, backend, transcript, sent)

@@ -3,12 +3,15 @@
 import json
 from dataclasses import dataclass
 
+from fedlap_app.secure.ckks.backend import parameters_of
+from fedlap_app.secure.ckks.checks import SLOTS
 from fedlap_app.secure.kdf import digest
+from fedlap_app.secure.mask import fraction_bits
 from fedlap_app.spectral.schedule import schedule
 from fedlap_app.spectral.solvers import SolverSettings
 
 LAYOUTS = ("full", "boundary")
-_WORD_BITS = 45  # a contribution is rounded to 44 fraction bits, so by half of 2^-44 at most
+_DEVIATIONS = 6.0
 _LARGEST_MULTIPLE = 64
 _LEAST_MULTIPLE = 8
 
@@ -33,6 +36,8 @@ class OfflineSpec:
         Whether edges have a direction.
     rows
         Whether the job ends with the handshake, which names the rows that are learned together.
+    profile
+        Parameters of the back end; empty: its first ones.
     """
 
     backend: str
@@ -48,6 +53,7 @@ class OfflineSpec:
     hide_topology: bool
     directed: bool
     rows: bool = False
+    profile: str = ""
 
     def digest(self, seed: int | None) -> str:
         """Hash by which members compare; `seed` counts in a simulation, where secrets follow it."""
@@ -74,20 +80,33 @@ class OfflineSpec:
         return self.regulariser or None
 
     def noise(self, members: int) -> float:
-        """Absolute error of one sum.
+        """Absolute error of one small sum, by which solvers decide.
 
         `plain` is treated like `mask`, so that both decide alike and can be compared.
         """
-        return members * 2.0**-_WORD_BITS
+        if self.backend == "ckks":
+            return _DEVIATIONS * parameters_of(self.profile).noise(members, symmetric=True)
+        # A contribution is rounded by half of its last bit at most.
+        return members * 2.0 ** -(fraction_bits(self.profile) + 1)
 
     def solver_settings(self, members: int) -> SolverSettings:
         """What the solver needs to know."""
         return SolverSettings(self.vectors, self.block, self.noise(members))
 
     def multiple(self, rows: int) -> int:
-        """What the length of a block is rounded up to: at most 64, and about 1.5 % of it."""
+        """What the length of a block is rounded up to: at most 64, and about 1.5 % of it.
+
+        Ciphertexts are filled.
+        """
+        if self.backend == "ckks":
+            return parameters_of(self.profile).degree
         share = max(_LEAST_MULTIPLE, rows * self.width // _LARGEST_MULTIPLE)
         return min(_LARGEST_MULTIPLE, 1 << (share.bit_length() - 1))
+
+    @property
+    def spare(self) -> int:
+        """Numbers that are left free in the last ciphertext of a block, for check slots."""
+        return SLOTS if self.backend == "ckks" else 0
 
     def rounds(self) -> int:
         """Round trips after the handshake when no direction is lost."""

@@ -1,0 +1,1 @@
+"""Sums under additively homomorphic CKKS: parameters, keys, packing, ciphertexts, the back end."""

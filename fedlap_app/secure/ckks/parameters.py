@@ -1,0 +1,110 @@
+"""Parameters for additions only: one prime, no level to spare, 128 bits of security.
+
+A sum of ciphertexts needs no multiplication, so no prime is spent on rescaling and none on key
+switching. What is left is one prime q of as many bits as the security level allows: 54 for N = 2048
+(and 60, the most that SEAL takes, for N = 4096, whose limit is 109). The coefficients of a
+plaintext, values times the scale, must stay within q / 2, or the sum wraps without a sign.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from fedlap_app.errors import ConfigError
+
+# Complex packing puts at most 4 / pi times the largest value into a coefficient.
+_SPREAD = 4.0 / math.pi
+_MARGIN = 0.99
+_ERROR = 3.2  # standard deviation of the errors that SEAL draws
+_TERNARY = 2.0 / 3.0  # variance of a coefficient of a key
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """One choice of parameters.
+
+    Attributes
+    ----------
+    name
+        The profile.
+    degree
+        N: a ciphertext holds as many real numbers, two in each of its N / 2 complex slots.
+    bits
+        Bits of the prime.
+    scale_bits
+        A value v is encoded as v 2^scale_bits.
+    """
+
+    name: str
+    degree: int
+    bits: int
+    scale_bits: int
+
+    @property
+    def scale(self) -> float:
+        """What values are multiplied with."""
+        return 2.0**self.scale_bits
+
+    @property
+    def limit(self) -> float:
+        """Absolute values of a sum must stay below."""
+        return _MARGIN * 2.0 ** (self.bits - 1 - self.scale_bits) / _SPREAD
+
+    @property
+    def polynomial_bytes(self) -> int:
+        """Bytes of N residues."""
+        return self.degree * self.bits // 8
+
+    def noise(self, contributors: int, *, symmetric: bool) -> float:
+        """Standard deviation of the error of one value of a sum of fresh ciphertexts."""
+        # A public key adds u e + s e' for ternary u and s; decoding adds up N coefficients.
+        terms = 1.0 if symmetric else 1.0 + 2.0 * self.degree * _TERNARY
+        coefficient = math.sqrt(_ERROR**2 * terms + 1.0 / 12.0)
+        return coefficient * math.sqrt(contributors * self.degree / 2) / self.scale
+
+    def ciphertexts(self, numbers: int) -> int:
+        """Ciphertexts for so many real numbers."""
+        return -(-numbers // self.degree)
+
+    @cached_property
+    def context(self) -> Any:  # noqa: ANN401 - SEAL has no types
+        """SEAL's context, without any key; less than 128 bits of security is refused."""
+        return _context(self.degree, (self.bits,))
+
+    @cached_property
+    def modulus(self) -> int:
+        """The prime q."""
+        return int(self.context.first_context_data().parms().coeff_modulus()[0].value())
+
+
+CKKS_2048 = Parameters("ckks-2048", 2048, 54, 44)
+CKKS_4096 = Parameters("ckks-4096", 4096, 60, 44)
+PARAMETERS = {each.name: each for each in (CKKS_2048, CKKS_4096)}
+
+
+def load_seal() -> Any:  # noqa: ANN401 - a module without types
+    """SEAL as tenseal binds it; loaded when it is needed, because it is large."""
+    try:
+        import tenseal.sealapi as seal
+    except ImportError:
+        raise ConfigError(
+            "backend = 'ckks' needs the package tenseal: install fedlap[run], or try "
+            "backend = 'mask'"
+        ) from None
+    return seal
+
+
+@lru_cache(maxsize=16)
+def _context(degree: int, bits: tuple[int, ...]) -> Any:  # noqa: ANN401
+    seal = load_seal()
+    chosen = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
+    chosen.set_poly_modulus_degree(degree)
+    chosen.set_coeff_modulus(seal.CoeffModulus.Create(degree, list(bits)))
+    context = seal.SEALContext(chosen, False, seal.SEC_LEVEL_TYPE.TC128)
+    if not context.parameters_set():
+        raise ConfigError(
+            f"SEAL refuses N = {degree} with primes of {bits} bits "
+            f"({context.parameters_error_message()}): choose parameters with 128 bits of security"
+        )
+    return context
