@@ -14,6 +14,9 @@ SMALL = {"dataset": "banks", "accounts": 300, "clients": 3, "vectors": 12, "bloc
 CASES = {
     "mask": {},
     "plain": {"backend": "plain"},
+    "ckks": {"backend": "ckks"},
+    "ckks in parts": {"backend": "ckks", "message-mb": 0.05, "clients": 4},
+    "ckks-4096": {"backend": "ckks", "profile": "ckks-4096", "hide-topology": False},
     "dcgs2": {"solver": "dcgs2"},
     "arnoldi": {"solver": "arnoldi", "vectors": 5},
     "two": {"clients": 2},
