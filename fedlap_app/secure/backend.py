@@ -362,10 +362,10 @@ class Accumulator(ABC):
                 "were expected; they were cut or altered."
             )
         words, at, parts = np.frombuffer(body, dtype=self.word), 0, []
-        for line, size in zip(lines, sizes, strict=True):
-            parts.append(self._read(line, words[at : at + size]))
+        for size in sizes:
+            parts.append(words[at : at + size])
             at += size
-        for line, part in zip(lines, parts, strict=True):
+        for line, part in zip(lines, self._read(lines, parts), strict=True):
             self._absorb(line, header.sender, part)
             line.added.add(header.sender)
         return header.sender
@@ -391,9 +391,11 @@ class Accumulator(ABC):
         """Words of 8 bytes of one contribution."""
         return this.length + SLOTS
 
-    def _read(self, line: "Line", words: NDArray[Any]) -> NDArray[Any]:
-        """What is added of one contribution; it is refused here before any sum has changed."""
-        return words
+    def _read(
+        self, lines: "Sequence[Line]", parts: Sequence[NDArray[Any]]
+    ) -> Sequence[NDArray[Any]]:
+        """What is added to each sum; it is refused here, before any of them has changed."""
+        return parts
 
     def _sum_body(self, line: "Line") -> bytes | memoryview:
         """Body of the sum."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.backend import Accumulator, Line, Sheet, StepWeights, SumBackend
-from fedlap_app.secure.ckks import ciphertexts, keys, packing
+from fedlap_app.secure.ckks import ciphertexts, keys, packing, wire
 from fedlap_app.secure.ckks.checks import SLOTS, RealWeights
 from fedlap_app.secure.ckks.pads import ResiduePads
 from fedlap_app.secure.ckks.parameters import CKKS_2048, PARAMETERS, Parameters
@@ -71,33 +71,37 @@ class CkksBackend(SumBackend):
         return parameters_of(self.profile)
 
     def _body(self, sheet: Sheet, weights: StepWeights) -> memoryview:
-        place = sheet.header.place
-        parts = (
-            self._sealed(sheet.rooms[this.recipient], this, place, weights)
-            for this in sheet.header.sums
-        )
+        sealed = []
+        for this in sheet.header.sums:
+            plain = self._plain(sheet.rooms[this.recipient], this, sheet.header.place, weights)
+            sealed.append(self._encrypted(plain, this.recipient))
+        packed = wire.pack_all([residues for residues, _ in sealed], self.parameters)
+        parts: list[bytes] = []
+        for this, words, (_, seeds) in zip(sheet.header.sums, packed, sealed, strict=True):
+            form = contribution_form(this, self.parameters)
+            parts += form.write(self._key_id(this.recipient), words, seeds)
         return memoryview(b"".join(parts))
 
-    def _sealed(self, values: Floats, this: Sum, place: Place, weights: StepWeights) -> bytes:
-        """Ciphertexts of one contribution."""
-        chosen, form = self.parameters, contribution_form(this, self.parameters)
-        numbers = np.zeros(form.count * chosen.degree)
+    def _plain(self, values: Floats, this: Sum, place: Place, weights: StepWeights) -> Words:
+        """Padded plaintexts of one contribution, with its check slots."""
+        count = contribution_form(this, self.parameters).count
+        numbers = np.zeros(count * self.parameters.degree)
         numbers[: this.length] = values
         products = self._check_weights.fill(numbers, this.length, weights, this.recipient)
         self._require_bound(numbers, this.contributors)
         # The inner products under secret weights are a digest of the content.
         self.ledger.claim(place, this.recipient, weights.key + products.tobytes())
-        plain = packing.encode(numbers.reshape(form.count, -1), chosen)
-        if self._padded:
-            plain = self._pad(plain, this.recipient, place)
-        if form.kind == SEEDED:
-            first, seeds = ciphertexts.encrypt_seeded(
-                plain, keys.symmetric_encryptor(self._group_seed, chosen), chosen
-            )
-            return form.write(self._key_id(""), first, seeds)
-        public = self._public_key(this.recipient)
-        words = ciphertexts.encrypt(plain, keys.public_encryptor(public, chosen), chosen)
-        return form.write(self._key_id(this.recipient), words)
+        plain = packing.encode(numbers.reshape(count, -1), self.parameters)
+        return self._pad(plain, this.recipient, place) if self._padded else plain
+
+    def _encrypted(self, plain: Words, recipient: str) -> tuple[Words, list[bytes]]:
+        """Residues of ciphertexts, and seeds if there are any."""
+        chosen = self.parameters
+        if not recipient:
+            encryptor = keys.symmetric_encryptor(self._group_seed, chosen)
+            return ciphertexts.encrypt_seeded(plain, encryptor, chosen)
+        encryptor = keys.public_encryptor(self._public_key(recipient), chosen)
+        return ciphertexts.encrypt(plain, encryptor, chosen), []
 
     def _require_bound(self, numbers: Floats, contributors: int) -> None:
         """Refuse what the sum could not hold: it would wrap without a sign."""
@@ -119,12 +123,14 @@ class CkksBackend(SumBackend):
 
     def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:
         chosen = self.parameters
-        key, words, _ = sum_form(this, chosen).read(np.frombuffer(body, "<u8"))
+        form = sum_form(this, chosen)
+        key, packed, _ = form.read(np.frombuffer(body, "<u8"))
         if key != self._key_id(this.recipient):
             raise ProtocolError(
                 f"A sum of {place} is under another key than that of {this.recipient or 'all'!r}; "
                 "it is stale, misrouted or altered."
             )
+        words = wire.unpack_all([packed], chosen)[0].reshape(form.count, 2, -1)
         seed = self.keys.sum_seed if this.recipient else self._group_seed
         numbers = ciphertexts.decrypt(words, keys.decryptor(seed, chosen), chosen).reshape(-1)
         self._check_weights.verify(
@@ -208,20 +214,33 @@ class CkksAccumulator(Accumulator):
     def _words(self, this: Sum) -> int:
         return contribution_form(this, self._parameters).words
 
-    def _read(self, line: Line, words: NDArray[Any]) -> NDArray[Any]:
-        """Ciphertexts of one contribution; anything else is refused."""
-        key, residues, seeds = contribution_form(line.sum, self._parameters).read(words)
-        self._newest[line.sum.recipient] = key
-        known = self._keys.get(line.sum.recipient, key)
+    def _read(self, lines: Sequence[Line], parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Ciphertexts of all contributions of a member; anything else is refused."""
+        found = []
+        for line, words in zip(lines, parts, strict=True):
+            key, packed, seeds = contribution_form(line.sum, self._parameters).read(words)
+            self._require_key(line, key)
+            found.append((packed, seeds))
+        residues = wire.unpack_all([packed for packed, _ in found], self._parameters)
+        return [
+            self._expanded(each, seeds) if seeds else each.reshape(len(each), 2, -1)
+            for each, (_, seeds) in zip(residues, found, strict=True)
+        ]
+
+    def _require_key(self, line: Line, key: bytes) -> None:
+        recipient = line.sum.recipient
+        self._newest[recipient] = key
+        known = self._keys.get(recipient, key)
         if key != known:
             raise ProtocolError(
                 f"A contribution to {self.step.place} is under the key {key.hex()} where "
                 f"{known.hex()} was used; ciphertexts under different keys are never added."
             )
-        if seeds:
-            second = np.stack([ciphertexts.expand(seed, self._parameters) for seed in seeds])
-            residues = np.stack([residues, second], axis=1)
-        return residues
+
+    def _expanded(self, first: Words, seeds: Sequence[bytes]) -> Words:
+        """Both polynomials of seeded ciphertexts."""
+        second = np.stack([ciphertexts.expand(seed, self._parameters) for seed in seeds])
+        return np.stack([first, second], axis=1)
 
     def _absorb(self, line: Line, sender: str, words: NDArray[Any]) -> None:
         if line.added and len(line.added) % self._most == 0:
@@ -232,7 +251,8 @@ class CkksAccumulator(Accumulator):
     def _sum_body(self, line: Line) -> bytes | memoryview:
         line.total %= np.uint64(self._parameters.modulus)
         form = sum_form(line.sum, self._parameters)
-        return form.write(self._keys[line.sum.recipient], line.total)
+        packed = wire.pack_all([line.total], self._parameters)
+        return b"".join(form.write(self._keys[line.sum.recipient], packed[0]))
 
 
 def contribution_form(this: Sum, parameters: Parameters) -> Form:

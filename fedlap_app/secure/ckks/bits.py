@@ -1,7 +1,8 @@
 """Residues of b bits side by side without gaps: SEAL's own form leaves ten bits of 64 unused.
 
-All residues of an array are taken in groups of as many as fill whole words: 32 of 54 bits fill 27
-words. Residue i of all groups stands in one row, so that a few shifts of rows pack everything.
+The residues of each vector are taken in groups of as many as fill whole words: 32 of 54 bits fill
+27 words. Residue i of all groups stands in one row, so that a few shifts of rows, of all vectors at
+once, pack everything.
 """
 
 import math
@@ -11,36 +12,51 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 _WORD = 64
+_AT_ONCE = 64  # vectors: what is worked on stays in a core's cache
 
 
 def pack(residues: Words, bits: int) -> Words:
-    """Pack all residues, below 2^bits and a multiple of 64 in number."""
+    """Pack vectors (count, length) of residues below 2^bits; the length is a multiple of 64."""
+    out = np.zeros((len(residues), residues.shape[1] * bits // _WORD), dtype=np.uint64)
+    for start in range(0, len(residues), _AT_ONCE):
+        _pack(residues[start : start + _AT_ONCE], bits, out[start : start + _AT_ONCE])
+    return out
+
+
+def _pack(residues: Words, bits: int, into: Words) -> None:
     group = _group(bits)
-    rows = residues.reshape(group, -1)
-    out = np.zeros((group * bits // _WORD, rows.shape[1]), dtype=np.uint64)
-    room = np.empty(rows.shape[1], dtype=np.uint64)
-    for index, row in enumerate(rows):
+    rows = residues.reshape(len(residues), group, -1)
+    out = into.reshape(len(rows), group * bits // _WORD, -1)
+    room = np.empty((len(rows), rows.shape[2]), dtype=np.uint64)
+    for index in range(group):
         word, shift = divmod(index * bits, _WORD)
-        out[word] |= np.left_shift(row, np.uint64(shift), out=room)
+        np.left_shift(rows[:, index], np.uint64(shift), out=room)
+        np.bitwise_or(out[:, word], room, out=out[:, word])
         if shift + bits > _WORD:
-            np.right_shift(row, np.uint64(_WORD - shift), out=out[word + 1])
-    return out.reshape(-1)
+            np.right_shift(rows[:, index], np.uint64(_WORD - shift), out=out[:, word + 1])
 
 
 def unpack(words: Words, bits: int) -> Words:
-    """Residues of what `pack` gave, in one vector."""
+    """Vectors of residues of what `pack` gave."""
+    out = np.empty((len(words), words.shape[1] * _WORD // bits), dtype=np.uint64)
+    for start in range(0, len(words), _AT_ONCE):
+        _unpack(words[start : start + _AT_ONCE], bits, out[start : start + _AT_ONCE])
+    return out
+
+
+def _unpack(words: Words, bits: int, into: Words) -> None:
     group = _group(bits)
-    packed = words.reshape(group * bits // _WORD, -1)
-    out = np.empty((group, packed.shape[1]), dtype=np.uint64)
-    room = np.empty(packed.shape[1], dtype=np.uint64)
-    mask = np.uint64((1 << bits) - 1)
-    for index, row in enumerate(out):
+    packed = words.reshape(len(words), group * bits // _WORD, -1)
+    out = into.reshape(len(words), group, -1)
+    room = np.empty((len(words), packed.shape[2]), dtype=np.uint64)
+    for index in range(group):
         word, shift = divmod(index * bits, _WORD)
-        np.right_shift(packed[word], np.uint64(shift), out=row)
+        row = out[:, index]
+        np.right_shift(packed[:, word], np.uint64(shift), out=row)
         if shift + bits > _WORD:
-            row |= np.left_shift(packed[word + 1], np.uint64(_WORD - shift), out=room)
-    out &= mask
-    return out.reshape(-1)
+            np.left_shift(packed[:, word + 1], np.uint64(_WORD - shift), out=room)
+            np.bitwise_or(row, room, out=row)
+    out &= np.uint64((1 << bits) - 1)
 
 
 def _group(bits: int) -> int:

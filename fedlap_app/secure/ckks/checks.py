@@ -22,7 +22,7 @@ from fedlap_app.secure.pads import CHUNK, Stream
 
 PRODUCTS = 4
 SLOTS = 1 + PRODUCTS
-_DEVIATIONS = 12.0
+_DEVIATIONS = 25.0  # errors have the tails of a Laplace distribution: e^-35
 _ROUNDING = 1e-12
 
 Floats = NDArray[np.float64]

@@ -45,7 +45,7 @@ def new_public_key(seed: bytes, parameters: Parameters) -> bytes:
     # A public key is an encryption of zero; the binding gives no seeded one otherwise.
     zero = symmetric_encryptor(seed, parameters).encrypt_zero_symmetric()
     first, drawn = seal_files(parameters).seeded_words(zero)
-    packed = bits.pack(first, parameters.bits)
+    packed = bits.pack(first[None], parameters.bits)
     return drawn.ljust(SEED_ROOM, b"\0") + packed.tobytes()
 
 
@@ -58,7 +58,7 @@ def public_encryptor(public: bytes, parameters: Parameters) -> Any:  # noqa: ANN
             "expected; all members must use one profile."
         )
     files = seal_files(parameters)
-    first = bits.unpack(np.frombuffer(public, "<u8", offset=SEED_ROOM), parameters.bits)
+    first = bits.unpack(np.frombuffer(public, "<u8", offset=SEED_ROOM)[None], parameters.bits)[0]
     key = files.public_key(first, public[:SEED_BYTES])
     return load_seal().Encryptor(parameters.context, key)
 

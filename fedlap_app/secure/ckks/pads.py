@@ -77,11 +77,13 @@ class ResiduePads:
         return total
 
     def _add(self, total: Words, stream: Stream) -> None:
+        room = np.empty(min(total.size, CHUNK), dtype=np.uint64)
         for start in range(0, total.size, CHUNK):
             part = total[start : start + CHUNK]
-            drawn = stream.next(part.size) & self._mask
-            while (above := drawn >= self._modulus).any():
+            drawn = np.bitwise_and(stream.next(part.size), self._mask, out=room[: part.size])
+            while drawn.max() >= self._modulus:
                 # Drawn again, never reduced: every residue is equally likely.
+                above = drawn >= self._modulus
                 drawn[above] = stream.next(int(above.sum())) & self._mask
             part += drawn
 

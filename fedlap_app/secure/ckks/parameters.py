@@ -57,7 +57,11 @@ class Parameters:
         return self.degree * self.bits // 8
 
     def noise(self, contributors: int, *, symmetric: bool) -> float:
-        """Standard deviation of the error of one value of a sum of fresh ciphertexts."""
+        """Standard deviation of the error of one value of a sum of fresh ciphertexts.
+
+        Under a public key the error of a slot is a product of two normal numbers, one of which is
+        the key's value there: its tails are those of a Laplace distribution.
+        """
         # A public key adds u e + s e' for ternary u and s; decoding adds up N coefficients.
         terms = 1.0 if symmetric else 1.0 + 2.0 * self.degree * _TERNARY
         coefficient = math.sqrt(_ERROR**2 * terms + 1.0 / 12.0)

@@ -5,6 +5,7 @@ length: their residues look like any others.
 """
 
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,9 +48,9 @@ class Form:
     @property
     def words(self) -> int:
         """Words of 8 bytes, with the tag."""
-        polynomial = self.parameters.polynomial_bytes // _WORD
-        each = 2 * polynomial if self.kind == PAIRS else polynomial + SEED_ROOM // _WORD
-        return _TAG.size // _WORD + self.count * each
+        each = self.polynomials * self.parameters.polynomial_bytes
+        each += SEED_ROOM if self.kind == SEEDED else 0
+        return (_TAG.size + self.count * each) // _WORD
 
     def tag(self, key: bytes) -> bytes:
         """First bytes, with the id of the key."""
@@ -57,30 +58,26 @@ class Form:
             _MAGIC, self.kind, _SIZE, self.parameters.degree, self.parameters.bits, key
         )
 
-    def write(self, key: bytes, residues: Words, seeds: list[bytes] | None = None) -> bytes:
-        """All bytes of ciphertexts."""
-        packed = bits.pack(residues, self.parameters.bits)
-        drawn = (seed.ljust(SEED_ROOM, b"\0") for seed in seeds or ())
-        return b"".join((self.tag(key), *drawn, packed.tobytes()))
+    @property
+    def polynomials(self) -> int:
+        """Polynomials of each ciphertext that are there."""
+        return 2 if self.kind == PAIRS else 1
 
-    def read(self, data: NDArray[np.uint64]) -> tuple[bytes, Words, list[bytes]]:
-        """Key id, residues and seeds; anything but the agreed ciphertexts is refused."""
-        view = np.ascontiguousarray(data).data.cast("B")
-        self._check(bytes(view[: _TAG.size]))
-        at, seeds = _TAG.size, []
+    def write(self, key: bytes, packed: Words, seeds: Sequence[bytes] = ()) -> tuple[bytes, ...]:
+        """All bytes of ciphertexts, from their packed residues."""
+        drawn = (seed.ljust(SEED_ROOM, b"\0") for seed in seeds)
+        return self.tag(key), *drawn, packed.tobytes()
+
+    def read(self, data: Words) -> tuple[bytes, Words, list[bytes]]:
+        """Key id, packed residues (count, words) and seeds; anything else is refused."""
+        tag = data[: _TAG.size // _WORD].tobytes()
+        self._check(tag)
+        at, seeds = _TAG.size // _WORD, []
         if self.kind == SEEDED:
-            for _ in range(self.count):
-                seeds.append(bytes(view[at : at + SEED_BYTES]))
-                at += SEED_ROOM
-        residues = bits.unpack(np.frombuffer(view, "<u8", offset=at), self.parameters.bits)
-        if residues.size and int(residues.max()) >= self.parameters.modulus:
-            raise ProtocolError(
-                "A ciphertext has a coefficient that is no residue of the agreed prime; it was "
-                "altered or made with other parameters."
-            )
-        polynomials = (2,) if self.kind == PAIRS else ()
-        shape = (self.count, *polynomials, self.parameters.degree)
-        return bytes(view[_TAG.size - 8 : _TAG.size]), residues.reshape(shape), seeds
+            end = at + self.count * SEED_ROOM // _WORD
+            rows = data[at:end].reshape(self.count, -1)
+            at, seeds = end, [row.tobytes()[:SEED_BYTES] for row in rows]
+        return tag[-8:], data[at:].reshape(self.count, -1), seeds
 
     def _check(self, tag: bytes) -> None:
         if tag[:2] == _SEAL_MAGIC:
@@ -101,3 +98,34 @@ class Form:
                 raise ProtocolError(
                     f"A ciphertext has {name} {got} where {want} was agreed; it is never added."
                 )
+
+
+def pack_all(sums: Sequence[Words], parameters: Parameters) -> list[Words]:
+    """Packed residues of the ciphertexts of some sums; all at once, which is quicker."""
+    return _by_polynomials(sums, parameters.degree, lambda each: bits.pack(each, parameters.bits))
+
+
+def unpack_all(sums: Sequence[Words], parameters: Parameters) -> list[Words]:
+    """Residues of the ciphertexts of some sums; what is no residue is refused."""
+
+    def unpacked(packed: Words) -> Words:
+        residues = bits.unpack(packed, parameters.bits)
+        if residues.size and int(residues.max()) >= parameters.modulus:
+            raise ProtocolError(
+                "A ciphertext has a coefficient that is no residue of the agreed prime; it was "
+                "altered or made with other parameters."
+            )
+        return residues
+
+    return _by_polynomials(sums, parameters.polynomial_bytes // _WORD, unpacked)
+
+
+def _by_polynomials(
+    sums: Sequence[Words], width: int, change: Callable[[Words], Words]
+) -> list[Words]:
+    """Change the polynomials of some sums together; gives the ciphertexts of each."""
+    rows = [each.reshape(-1, width) for each in sums]
+    changed = change(rows[0] if len(rows) == 1 else np.concatenate(rows))
+    ends = np.cumsum([len(each) for each in rows])
+    parts = np.split(changed, ends[:-1])
+    return [part.reshape(len(each), -1) for part, each in zip(parts, sums, strict=True)]

@@ -36,12 +36,12 @@ def test_the_error_of_a_sum_is_what_theory_says(parameters, symmetric, count):
     error = opened[0] - values.sum(axis=0)
     sigma = parameters.noise(count, symmetric=symmetric)
     assert 0.85 * sigma < error.std() < 1.15 * sigma
-    assert np.abs(error).max() < 6 * sigma
+    assert np.abs(error).max() < (6 if symmetric else 16) * sigma
 
 
 def test_the_errors_of_the_design_are_met():
     parameters = PARAMETERS["ckks-2048"]
-    assert 5 * parameters.noise(20, symmetric=False) < 8.5e-9
+    assert 6 * parameters.noise(20, symmetric=False) < 8.5e-9
     assert 4 * parameters.noise(20, symmetric=True) < 1.1e-10
 
 

@@ -30,14 +30,16 @@ def test_the_coefficients_are_those_of_seal(parameters):
 
 def test_a_value_at_the_limit_does_not_wrap(parameters):
     """The signs that make one coefficient largest leave it within half of the prime."""
-    degree = parameters.degree
-    at, _, turns = packing._embedding(degree, parameters.scale)
-    for index in (0, 1, degree // 3):
+    half = parameters.degree // 2
+    slots, signs, turns = packing._embedding(parameters.degree, parameters.scale)
+    for index in (0, 1, half // 3):
         # Coefficient `index` is linear in the values, with these factors.
-        factors = 2 * turns[index] * np.exp(-2j * np.pi * at * index / degree)
-        worst = np.sign(np.concatenate([factors.real, -factors.imag]))[None]
+        factors = turns[index] * np.exp(-2j * np.pi * np.arange(half) * index / half)
+        worst = np.empty((1, parameters.degree))
+        worst[0, slots] = np.sign(factors.real)
+        worst[0, half + slots] = -np.sign(factors.imag) * signs
         found = packing.encode(parameters.limit * worst, parameters)[0, index].view(np.int64)
-        bound = parameters.limit * np.abs(np.concatenate([factors.real, factors.imag])).sum()
+        bound = parameters.limit * (np.abs(factors.real) + np.abs(factors.imag)).sum()
         assert abs(int(found) - bound) < 1e4
         assert bound < parameters.modulus / 2
     assert bound > 0.95 * parameters.modulus / 2
