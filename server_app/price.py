@@ -7,7 +7,7 @@ from typing import Any
 
 from server_app.member_grid import Traffic
 
-_COUNTERS = ("round_trips", "handshake", "client_seconds", "secure_seconds")
+_COUNTERS = ("round_trips", "handshake", "client_seconds", "secure_seconds", "adding_seconds")
 
 
 @dataclass
@@ -22,6 +22,8 @@ class Price:
         Of all clients together, in handlers.
     secure_seconds
         Of all parties together, with sealing, adding and opening.
+    adding_seconds
+        Of the server, with adding.
     seconds
         By the server's clock.
     up, down
@@ -32,6 +34,7 @@ class Price:
     handshake: int = 0
     client_seconds: float = 0.0
     secure_seconds: float = 0.0
+    adding_seconds: float = 0.0
     seconds: float = 0.0
     up: dict[str, int] = field(default_factory=dict)
     down: dict[str, int] = field(default_factory=dict)
@@ -59,6 +62,7 @@ class Price:
         """Add what one reply took at the client, and to add it here."""
         self.client_seconds += seconds
         self.secure_seconds += secure + adding
+        self.adding_seconds += adding
 
     def trips(self, count: int, *, in_handshake: bool) -> None:
         """Add round trips."""

@@ -61,6 +61,11 @@ def grid(
 @settings_options
 @click.option("--repeats", type=click.IntRange(min=1), default=3, help="turns (default: 3)")
 @click.option("--check", is_flag=True, help="compare with scipy on the whole graph")
+@click.option(
+    "--paper/--no-paper",
+    default=False,
+    help="add the paper's algorithm with default TenSEAL parameters, a few steps extrapolated",
+)
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write the rows here")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw them here: .png, .svg or .pdf")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
@@ -68,6 +73,7 @@ def offline(
     conf: Path | None,
     repeats: int,
     check: bool,
+    paper: bool,
     csv_file: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -93,6 +99,7 @@ def offline(
         [settings.backend] if "backend" in given else list(BACKENDS),
         turns=repeats,
         check=check,
+        paper=paper,
         say=lambda text: click.echo(text, err=True),
     )
     if csv_file is not None:

@@ -7,8 +7,18 @@ from typing import Any
 
 from fedlap_app.experiments.bare_loop import run_bare, run_textbook
 from fedlap_app.experiments.bare_parts import Blocks
-from fedlap_app.experiments.offline_bars import BARE, MASK, PLAIN, TEXTBOOK, bars_of
+from fedlap_app.experiments.offline_bars import (
+    BARE,
+    CKKS,
+    CKKS_LARGE,
+    MASK,
+    PLAIN,
+    TEXTBOOK,
+    bars_of,
+    bars_of_paper,
+)
 from fedlap_app.experiments.offline_turn import Loop, Turn, loop_turn, medians, phase_turn
+from fedlap_app.experiments.paper_default import paper_row
 from fedlap_app.experiments.spectrum import compare, run_spectrum
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.planning.exchanges import Phase
@@ -23,7 +33,8 @@ LONGEST = 60.0
 
 FEW_VECTORS = 20
 MANY_ROUNDS = 1000
-BACKENDS = (PLAIN, MASK)
+BACKENDS = (PLAIN, MASK, CKKS, CKKS_LARGE)
+"""Back ends, and other profiles of them by their own names."""
 
 _COUNTED = (
     "round_trips", "bytes_up_per_client", "bytes_down_per_client", "values_per_client",
@@ -42,6 +53,7 @@ def bench_offline(
     *,
     turns: int,
     check: bool = False,
+    paper: bool = False,
     say: Say = lambda text: None,
 ) -> dict[str, Any]:
     """Measure every solver with every back end and the bare loop, one after the other in turns.
@@ -56,6 +68,8 @@ def bench_offline(
         Timed runs of each, after one that is not timed; medians are reported.
     check
         Compare the vectors with those of the whole graph.
+    paper
+        Add the paper's algorithm with default TenSEAL parameters, a few steps of it.
     say
         Is told what is being measured.
     """
@@ -66,7 +80,11 @@ def bench_offline(
         bench = _Bench(replace(settings, solver=solver, resume=False, store_dir=""), subgraphs)
         found = bench.rows(backends, turns, check, say)
         rows += found
-        bars += bars_of(bench.phase(MASK), found)
+        bars += bars_of({each: bench.phase(each) for each in (MASK, CKKS)}, found)
+    if paper:
+        say("arnoldi: a few steps with default TenSEAL parameters")
+        rows.append({**dict.fromkeys(rows[-1]), **paper_row(settings, subgraphs)})
+        bars += bars_of_paper(rows)
     names = ("operator", "partition", "vectors", "block", "clients", "seed")
     return {
         "dataset": settings.data or settings.dataset,
@@ -76,6 +94,15 @@ def bench_offline(
         "rows": rows,
         "bars": bars,
     }
+
+
+def with_sums(settings: Settings, name: str) -> Settings:
+    """Settings with the back end, or the profile of one, that a row is named after."""
+    backend, profile = (CKKS, name) if name == CKKS_LARGE else (name, "auto")
+    if backend == settings.backend and name != CKKS_LARGE:
+        profile = settings.profile
+    keeps_pads = backend != CKKS or not settings.insecure_no_pads
+    return replace(settings, backend=backend, profile=profile, insecure_no_pads=not keeps_pads)
 
 
 class _Bench:
@@ -90,7 +117,7 @@ class _Bench:
 
     def phase(self, backend: str) -> Phase:
         """The phase as sizes."""
-        spec = replace(self.settings, backend=backend).offline_spec
+        spec = with_sums(self.settings, backend).offline_spec
         return Phase(spec, shape_of(self.subgraphs), self.settings.seed)
 
     def rows(self, backends: Sequence[str], turns: int, check: bool, say: Say) -> list[Row]:
@@ -107,14 +134,18 @@ class _Bench:
                 measured, rows[each] = loop_turn(self.settings, self.subgraphs, loop)
                 taken[each].append(measured)
             for each in backends:
-                taken[each].append(phase_turn(replace(short or self.settings, backend=each)))
+                taken[each].append(phase_turn(with_sums(short or self.settings, each)))
         quality = {each: self._checked(rows[each], check) for each in self.loops}
         bare = [self._row(each, taken[each], quality[each]) for each in self.loops]
         return bare + [self._row(each, taken[each], facts[each], short) for each in backends]
 
+    def _profile(self, backend: str) -> str | None:
+        """Parameters of the sums, if there are any."""
+        return None if backend in self.loops else self.phase(backend).spec.profile
+
     def _short(self, backend: str) -> Settings | None:
         """Settings of a few steps, when all of them would take too long."""
-        settings = replace(self.settings, backend=backend)
+        settings = with_sums(self.settings, backend)
         rounds = settings.offline_spec.rounds()
         if settings.vectors <= 2 * FEW_VECTORS or rounds < MANY_ROUNDS:
             return None
@@ -125,7 +156,7 @@ class _Bench:
     def _facts(self, backend: str, short: Settings | None, check: bool) -> Row:
         """What a run counts; of one that is cut short it is predicted."""
         if short is None:
-            settings = replace(self.settings, backend=backend)
+            settings = with_sums(self.settings, backend)
             report = run_spectrum(settings, check=check, dump=None)
             return {key: report[key] for key in (*_COUNTED, *_QUALITY)}
         phase = self.phase(backend)
@@ -154,6 +185,7 @@ class _Bench:
         return {
             "solver": self.settings.solver,
             "backend": backend,
+            "profile": self._profile(backend),
             "extrapolated": short is not None,
             **dict.fromkeys((*_COUNTED, *_QUALITY)),
             **facts,

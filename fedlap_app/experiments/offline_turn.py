@@ -21,11 +21,21 @@ _NEVER = Instant(float("nan"), float("nan"))
 
 @dataclass(frozen=True)
 class Turn:
-    """What one run took: in all, after the handshake, and the seconds with seals and sums."""
+    """What one run took.
+
+    Attributes
+    ----------
+    whole, iteration
+        In all, and after the handshake.
+    secure, clients, adding
+        Seconds with seals and sums, of all clients in handlers, and of the server with adding.
+    """
 
     whole: Instant
     iteration: Instant
     secure: float
+    clients: float = 0.0
+    adding: float = 0.0
 
 
 def phase_turn(settings: Settings) -> Turn:
@@ -43,7 +53,9 @@ def phase_turn(settings: Settings) -> Turn:
         members = gather(grid, settings)
         watch = StepWatch()
         outcome = run_offline(grid, members, settings, watch)
-        return Turn(watch.whole, watch.iteration, outcome.price.secure_seconds)
+        price = outcome.price
+        spent = (price.secure_seconds, price.client_seconds, price.adding_seconds)
+        return Turn(watch.whole, watch.iteration, *spent)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -67,6 +79,9 @@ def medians(turns: Sequence[Turn]) -> dict[str, float]:
     return {
         "seconds": statistics.median(turn.whole.wall for turn in turns),
         "seconds_secure": statistics.median(turn.secure for turn in turns),
+        "seconds_clients": statistics.median(turn.clients for turn in turns),
+        "seconds_sealing": statistics.median(turn.secure - turn.adding for turn in turns),
+        "seconds_adding": statistics.median(turn.adding for turn in turns),
         "cpu_seconds": statistics.median(turn.whole.cpu for turn in turns),
         "cpu_seconds_iteration": statistics.median(turn.iteration.cpu for turn in turns),
     }

@@ -124,6 +124,7 @@ def _plan(
         "values_per_client": wanted,
         "bytes_per_value_up": traffic.mean_up / wanted,
         "pads_per_value": _pads(settings, values),
+        "ciphertexts_per_client": statistics.mean(each.ciphertexts for each in values.values()),
         "round_trip_seconds": round_trip,
         "seconds": seconds,
         "seconds_client": max(work.members.values()),

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from fedlap_app.planning.exchanges import Phase
 from fedlap_app.secure import checks
+from fedlap_app.secure.ckks.backend import parameters_of
+from fedlap_app.secure.ckks.checks import SLOTS
 from fedlap_app.secure.pads import pad_partners
 
 
@@ -21,6 +23,8 @@ class Values:
         Vectors that it seals.
     padded
         Numbers, check slots included, times pads on them, in all that it seals with `mask`.
+    ciphertexts
+        Ciphertexts that it sends.
     """
 
     wanted: int
@@ -28,6 +32,7 @@ class Values:
     opened: int
     contributions: int
     padded: int
+    ciphertexts: int = 0
 
 
 def values_of(phase: Phase) -> dict[str, Values]:
@@ -49,10 +54,26 @@ def values_of(phase: Phase) -> dict[str, Values]:
             sealed=sum(slots[target] for target in targets) + small,
             opened=(slots[name] if phase.senders[name] else 0) + small,
             contributions=len(widths) * len(targets) + len(phase.rounds),
+            ciphertexts=_ciphertexts(phase, targets),
             padded=sum((slots[target] + checked) * pads[target] for target in targets)
             + (small + checks.SLOTS * len(phase.rounds)) * group,
         )
     return found
+
+
+def _ciphertexts(phase: Phase, targets: list[str]) -> int:
+    """Ciphertexts of one member in all rounds; 0 for back ends without any."""
+    if phase.spec.backend != "ckks":
+        return 0
+    count = 0
+    for this in phase.rounds:
+        lengths = [this.small]
+        if this.width:
+            lengths += [phase.frames[name].length(this.width) for name in targets]
+        count += sum(
+            parameters_of(phase.spec.profile).ciphertexts(each + SLOTS) for each in lengths
+        )
+    return count
 
 
 def _partners(senders: tuple[str, ...]) -> int:

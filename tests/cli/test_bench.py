@@ -17,8 +17,9 @@ def test_offline_writes_all_forms(tmp_path):
     files = ["--csv", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "a.svg")]
     words = [*SMALL, "--partition", "auto", "--vectors", "6", "--solver", "block-lanczos"]
     report = json.loads(bench("offline", *words, "--repeats", "1", "--json", *files))
-    assert [row["backend"] for row in report["rows"]] == ["bare", "textbook", "plain", "mask"]
-    assert (tmp_path / "a.csv").read_text().count("\n") == 5
+    names = ["bare", "textbook", "plain", "mask", "ckks", "ckks-4096"]
+    assert [row["backend"] for row in report["rows"]] == names
+    assert (tmp_path / "a.csv").read_text().count("\n") == 7
     assert "<svg" in (tmp_path / "a.svg").read_text()
 
 

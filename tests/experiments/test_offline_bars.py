@@ -16,7 +16,7 @@ def test_ratios_and_nanoseconds_follow_from_the_seconds():
         {"backend": name, "cpu_seconds": value, "cpu_seconds_iteration": value / 2}
         for name, value in seconds.items()
     ]
-    bars = {bar["what"]: bar for bar in bars_of(phase, rows)}
+    bars = {bar["what"]: bar for bar in bars_of({"mask": phase}, rows)}
     assert bars["plain / bare"]["value"] == 2.5
     assert bars["plain / bare"]["met"]
     assert bars["plain / bare, after the handshake"]["value"] == 1.25

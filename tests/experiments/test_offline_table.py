@@ -19,6 +19,9 @@ ROW = {
     "cpu_seconds": 1.2,
     "cpu_seconds_iteration": 1.0,
     "seconds_secure": 0.5,
+    "seconds_clients": 0.9,
+    "seconds_sealing": 0.4,
+    "seconds_adding": 0.1,
     "orthogonality": 1e-12,
     "capture": None,
 }
@@ -32,7 +35,14 @@ REPORT = {
     "turns": 3,
     "rows": [ROW, {**ROW, "backend": "bare", "bytes_up_per_client": 0}],
     "bars": [
-        {"solver": "block-lanczos", "what": "plain / bare", "value": 3.5, "limit": 3, "met": False}
+        {
+            "solver": "block-lanczos",
+            "what": "plain / bare",
+            "value": 3.5,
+            "limit": 3,
+            "bound": "at most",
+            "met": False,
+        }
     ],
 }
 
