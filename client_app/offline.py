@@ -31,6 +31,7 @@ from fedlap_app.methods.offline.parts import (
 )
 from fedlap_app.methods.offline.party import Party
 from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, stored_secrets
+from fedlap_app.secure.ckks.workers import use_processes
 
 _PARTIES = 64
 _parties: "OrderedDict[int, tuple[Organisation, Party]]" = OrderedDict()
@@ -120,6 +121,7 @@ def _party(organisation: Organisation) -> Party:
     kept = _parties.get(id(organisation))
     if kept is not None and kept[0] is organisation:
         return kept[1]
+    use_processes(organisation.settings.encryption_processes)
     party = Party(
         subgraph=organisation.subgraph,
         spec=organisation.settings.offline_spec,

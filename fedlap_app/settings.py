@@ -138,9 +138,12 @@ class Settings:
     rank: int = knob(0, "eigenvectors that are kept; 0: as many as vectors", low=0, high=10_000)
     keep: str = knob("smallest", "which eigenvalues are kept", choices=KEEP)
     block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000)
-    backend: str = knob("mask", "how sums are hidden from the server", choices=BACKENDS)
+    backend: str = knob("ckks", "how sums are hidden from the server", choices=BACKENDS)
     profile: str = knob(
         "auto", "parameters of the back end; auto: its usual ones", choices=("auto", *PROFILES)
+    )
+    encryption_processes: int = knob(
+        1, "processes of a client that encrypt; more pay for large graphs", low=1, high=256
     )
     insecure_no_pads: bool = knob(False, "leave out the pads inside of ciphertexts (ckks)")
     hide_topology: bool = knob(True, "hide from the server who shares edges with whom")
@@ -288,7 +291,7 @@ class Settings:
 
     def digest(self) -> str:
         """Hash by which organisations compare their settings; where files lie is left out."""
-        private = {"data", "run-dir", "store-dir", "device"}
+        private = {"data", "run-dir", "store-dir", "device", "encryption-processes"}
         shared = {key: value for key, value in self.to_config().items() if key not in private}
         return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 

@@ -100,8 +100,7 @@ class CkksBackend(SumBackend):
         if not recipient:
             encryptor = keys.symmetric_encryptor(self._group_seed, chosen)
             return ciphertexts.encrypt_seeded(plain, encryptor, chosen)
-        encryptor = keys.public_encryptor(self._public_key(recipient), chosen)
-        return ciphertexts.encrypt(plain, encryptor, chosen), []
+        return ciphertexts.encrypt(plain, self._public_key(recipient), chosen), []
 
     def _require_bound(self, numbers: Floats, contributors: int) -> None:
         """Refuse what the sum could not hold: it would wrap without a sign."""

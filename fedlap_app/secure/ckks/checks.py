@@ -8,8 +8,8 @@ must fit up to the noise of the sum.
 
 The noise limits what can be found: a change d of the values passes one product when f |w . d| is
 below the tolerance t, so all four with a probability of about (t / (f |d|))^4 for a change much
-larger than t / f, which is 1e-7 times the root of the length. Someone who cannot decrypt does not
-know w, and the first sum that is refused ends the run.
+larger than t / f, which is about 2e-8 times the root of the length. Someone who cannot decrypt does
+not know w, and the first sum that is refused ends the run.
 """
 
 import numpy as np

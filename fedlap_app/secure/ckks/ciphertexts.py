@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.secure.ckks import keys, workers
 from fedlap_app.secure.ckks.packing import from_slots
 from fedlap_app.secure.ckks.parameters import Parameters, load_seal
 from fedlap_app.secure.ckks.seal_files import seal_files
@@ -19,16 +20,23 @@ from fedlap_app.secure.ckks.seal_files import seal_files
 Words = NDArray[np.uint64]
 
 
-def encrypt(plain: Words, encryptor: Any, parameters: Parameters) -> Words:  # noqa: ANN401
+def encrypt(plain: Words, public: bytes, parameters: Parameters) -> Words:
     """Ciphertexts (count, 2, N) of plaintexts (count, N) under a public key."""
+    out = workers.zeros(encrypt_zeros, public, parameters, len(plain))
+    _add(out[:, 0], plain, parameters.modulus)
+    return out
+
+
+def encrypt_zeros(public: bytes, parameters: Parameters, count: int) -> Words:
+    """Fresh encryptions of zero (count, 2, N) under a public key."""
+    encryptor = keys.public_encryptor(public, parameters)
     files, evaluator = seal_files(parameters), _evaluator(parameters)
-    out = np.empty((len(plain), 2, parameters.degree), dtype=np.uint64)
+    out = np.empty((count, 2, parameters.degree), dtype=np.uint64)
     zero = load_seal().Ciphertext()
     for each in out:
         encryptor.encrypt_zero(zero)
         evaluator.transform_from_ntt_inplace(zero)
         each[:] = files.words(zero)
-    _add(out[:, 0], plain, parameters.modulus)
     return out
 
 

@@ -15,7 +15,7 @@ def parameters(request):
 def fresh(plain, parameters, *, symmetric):
     if not symmetric:
         public = keys.new_public_key(SEED, parameters)
-        return ciphertexts.encrypt(plain, keys.public_encryptor(public, parameters), parameters)
+        return ciphertexts.encrypt(plain, public, parameters)
     first, seeds = ciphertexts.encrypt_seeded(
         plain, keys.symmetric_encryptor(SEED, parameters), parameters
     )
