@@ -93,9 +93,20 @@ def test_every_solver_and_back_end_agree():
 
 def test_the_same_seed_gives_the_same_numbers():
     first, again, other = (
-        report(*SMALL, "--check", "--seed", seed)["capture"] for seed in ("3", "3", "4")
+        report(*SMALL, "--check", "--seed", seed, "--backend", "mask")["capture"]
+        for seed in ("3", "3", "4")
     )
     assert first == again != other
+
+
+def test_ciphertexts_are_new_in_every_run_and_the_numbers_the_same_up_to_their_noise():
+    exact, first, again = (
+        report(*SMALL, "--check", "--backend", backend) for backend in ("mask", "ckks", "ckks")
+    )
+    for found in (first, again):
+        assert found["capture"] == pytest.approx(exact["capture"], abs=1e-6)
+        assert found["round_trips"] == exact["round_trips"]
+        assert found["orthogonality"] < 1e-6
 
 
 def test_stores_are_deleted_unless_named(own_home, tmp_path):
@@ -120,7 +131,7 @@ def test_organisation_folders(tmp_path):
 def test_operators(operator):
     keep = "smallest" if operator in ("laplacian", "rw") else "magnitude"
     found = report(*SMALL, "--operator", operator, "--keep", keep, "--vectors", "239", "--rank",
-                   "5", "--check")  # fmt: skip
+                   "5", "--check", "--backend", "mask")  # fmt: skip
     assert found["capture"] == pytest.approx(1.0, abs=1e-6)
     assert found["residual_max"] < 1e-5
 
@@ -148,8 +159,15 @@ def test_text_for_people():
 @pytest.mark.parametrize("dataset", ["cora", "chameleon"])
 def test_benchmarks_keep_their_promises(fedlap_data, dataset):
     arguments = ("--dataset", dataset, "--clients", "10", "--partition", "random", "--check")
-    mask, plain = (report(*arguments, "--backend", backend) for backend in ("mask", "plain"))
+    mask, plain, ckks = (
+        report(*arguments, "--backend", backend) for backend in ("mask", "plain", "ckks")
+    )
     assert mask["round_trips"] <= 13
     assert mask["orthogonality"] <= 1e-9
     assert mask["bytes_per_value_up"] <= 8.5
     assert mask["capture"] == pytest.approx(plain["capture"], abs=1e-6)
+    assert ckks["round_trips"] <= 13
+    assert ckks["orthogonality"] <= 1e-6
+    assert ckks["bytes_per_value_up"] <= {"cora": 25, "chameleon": 28}[dataset]
+    assert ckks["bytes_up_per_client"] <= 7e6
+    assert ckks["capture"] == pytest.approx(mask["capture"], abs=0.01)

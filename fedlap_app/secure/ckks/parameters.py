@@ -41,6 +41,10 @@ class Parameters:
     bits: int
     scale_bits: int
 
+    def __reduce__(self) -> tuple[type["Parameters"], tuple[str, int, int, int]]:
+        """For other processes, without the context, which they make by themselves."""
+        return Parameters, (self.name, self.degree, self.bits, self.scale_bits)
+
     @property
     def scale(self) -> float:
         """What values are multiplied with."""

@@ -22,8 +22,9 @@ def no_memory():
 
 @pytest.fixture
 def settings(settings, tmp_path):
-    """Three small banks, six vectors in blocks of three, stores of its own."""
-    return replace(settings, vectors=6, block=3, spectral=True, store_dir=str(tmp_path / "stores"))
+    """Three small banks, six vectors in blocks of three, stores of its own, exact sums."""
+    stores = str(tmp_path / "stores")
+    return replace(settings, vectors=6, block=3, spectral=True, store_dir=stores, backend="mask")
 
 
 def phase(grid, settings):

@@ -195,3 +195,10 @@ def test_a_message_that_no_server_of_this_app_made_is_refused(settings, make_gri
     )
     with pytest.raises(RunError, match="no part 'common'"):
         grid.send_and_receive([message], timeout=5)
+
+
+def test_ciphertexts_give_the_same_basis_up_to_their_noise(settings, make_grid, undisturbed):
+    sealed = replace(settings, backend="ckks", message_mb=0.02)
+    phase(make_grid(sealed), sealed)
+    ours, exact = (np.vstack([*found.values()]) for found in (bases(sealed), undisturbed))
+    assert np.linalg.norm(ours @ ours.T - exact @ exact.T, 2) < 1e-6
