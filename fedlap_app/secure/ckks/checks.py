@@ -1,14 +1,14 @@
 """Check slots of approximate sums: how the recipient knows that all contributions are in it.
 
 Each contribution carries, behind its values v, the constant 1 and four inner products
-c_i = u_i + f sum_j w_ij v_j, f = 1 / sqrt(length). The weights w are uniform in [-1, 1), from the
-group key and fresh for every step; u_i is fresh for every sum. Ciphertexts add up the slots like
-the values; afterwards the ones must have become the number of contributors, and the inner products
-must fit up to the noise of the sum.
+c_i = u_i + f sum_j w_ij v_j, f = 1 / (4 sqrt(length)). The weights w are uniform in [-1, 1), from
+the group key and fresh for every step; u_i is fresh for every sum. Ciphertexts add up the slots
+like the values; afterwards the ones must have become the number of contributors, and the inner
+products must fit up to the noise of the sum.
 
 The noise limits what can be found: a change d of the values passes one product when f |w . d| is
 below the tolerance t, so all four with a probability of about (t / (f |d|))^4 for a change much
-larger than t / f, which is about 2e-8 times the root of the length. Someone who cannot decrypt does
+larger than t / f, which is about 1e-7 times the root of the length. Someone who cannot decrypt does
 not know w, and the first sum that is refused ends the run.
 """
 
@@ -24,6 +24,8 @@ PRODUCTS = 4
 SLOTS = 1 + PRODUCTS
 _DEVIATIONS = 25.0  # errors have the tails of a Laplace distribution: e^-35
 _ROUNDING = 1e-12
+# Products of values at the limit of a sum stay below it, but for seven deviations.
+_SHARE = 0.25
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +42,8 @@ class RealWeights:
         if step.key != self._key or len(self._weights) < values.size:
             self._key, self._weights = step.key, _draw(step.key, values.size)
         ones = np.array([step.ones[recipient]], dtype="<u8").view("<i2") * 2.0**-15
-        weighted = values @ self._weights[: values.size] / np.sqrt(max(values.size, 1))
-        return np.asarray(weighted + count * ones)
+        weighted = values @ self._weights[: values.size]
+        return np.asarray(_SHARE / np.sqrt(max(values.size, 1)) * weighted + count * ones)
 
     def fill(self, numbers: Floats, length: int, step: StepWeights, recipient: str) -> Floats:
         """Write the check slots behind the values; gives the products."""
