@@ -52,7 +52,6 @@ def test_private_presets_stay_inside_the_bound(path):
 def test_best_presets_stay_inside_their_budget(path):
     settings = settings_of(path)
     assert settings.vectors <= 500
-    assert settings.backend == "mask"
     assert settings.solver == "block-lanczos"
     assert -(-settings.vectors // settings.block) + 10 <= 60
 
