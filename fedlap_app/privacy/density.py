@@ -54,3 +54,18 @@ def density_of(subgraphs: Sequence[Subgraph]) -> Density:
     if not edges:
         raise DataError("The graph has no edges, so there are none to find: check the edge tables.")
     return Density(whole.num_nodes, edges, int(proper.sum()))
+
+
+def own_density(subgraph: Subgraph) -> float:
+    """Share of the pairs of an organisation's own nodes that are connected: it alone knows it.
+
+    Where no pair or every pair is connected it is (E + 1) / (pairs + 2), by the rule of
+    succession: the test needs a density between 0 and 1.
+    """
+    (sources, targets), _ = subgraph.intra_edges
+    proper = sources != targets
+    low = np.minimum(sources, targets)[proper].astype(np.int64)
+    high = np.maximum(sources, targets)[proper].astype(np.int64)
+    edges = int(np.unique(low * subgraph.num_nodes + high).size)
+    pairs = subgraph.num_nodes * (subgraph.num_nodes - 1) // 2
+    return edges / pairs if 0 < edges < pairs else (edges + 1) / (pairs + 2)

@@ -28,7 +28,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from fedlap_app.errors import ConfigError
 
@@ -66,6 +66,58 @@ def alpha_of(vectors: float, nodes: int, density: float) -> float:
 def kl_of(alpha: float) -> float:
     """KL divergence of the LLR under H1 from that under H0, alpha / 2 in nats, `eq:KL`."""
     return alpha / 2.0
+
+
+def auc_of(alpha: float) -> float:
+    """Chance that an edge has a larger LLR than a pair without one, Phi(sqrt(alpha / 2)).
+
+    The difference of the two LLRs is N(alpha, 2 alpha).
+    """
+    return float(ndtr(math.sqrt(alpha / 2.0)))
+
+
+def worst_case_auc(vectors: int, nodes: int, density: float) -> float:
+    """AUC of the paper's attacker on the edges among the nodes of one organisation.
+
+    Parameters
+    ----------
+    vectors
+        Vectors exchanged, M, over all jobs since the graph last changed.
+    nodes
+        Nodes of the organisation under attack, n_1; more vectors than these say nothing new.
+    density
+        Share p of the pairs of its nodes that are connected.
+    """
+    return auc_of(alpha_of(min(vectors, nodes), nodes, density))
+
+
+def largest_vectors_auc(nodes: int, density: float, bound: float) -> int:
+    """The largest M, at most n, with an AUC of at most `bound`."""
+    if not 0.5 <= bound <= 1.0:
+        raise ConfigError(
+            f"an AUC bound of {bound:g} is not between 0.5 (guessing) and 1 (every edge is found): "
+            "give for example 0.75"
+        )
+    if bound == 1.0:
+        return nodes
+    # Phi(sqrt(alpha / 2)) = bound, solved for M; then rounding is put right.
+    most = 2.0 * float(ndtri(bound)) ** 2 * nodes * density * (1.0 - density)
+    fits = min(nodes, int(most) + 1)
+    while fits and worst_case_auc(fits, nodes, density) > bound:
+        fits -= 1
+    return fits
+
+
+def recall_at(false_alarms: float, alpha: float) -> float:
+    """TPR at an FPR, Phi(Phi^-1(FPR) + sqrt(alpha))."""
+    return float(ndtr(ndtri(false_alarms) + math.sqrt(alpha)))
+
+
+def best_f1(alpha: float, density: float) -> float:
+    """Largest harmonic mean of precision and recall over all thresholds."""
+    recalls = np.linspace(0.0, 1.0, _STEPS + 1)[1:]
+    precisions = precision_at(recalls, alpha, density)
+    return float((2.0 * precisions * recalls / (precisions + recalls)).max())
 
 
 def recall_of(threshold: ArrayLike, alpha: float) -> Values:

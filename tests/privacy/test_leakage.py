@@ -10,18 +10,23 @@ from scipy.stats import norm
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.privacy.density import Density, density_of
+from fedlap_app.privacy.density import Density, density_of, own_density
 from fedlap_app.privacy.leakage import (
     RECALLS,
     alpha_of,
+    auc_of,
+    best_f1,
     false_alarm_of,
     kl_of,
     largest_p_plus_r,
     largest_sum,
     largest_vectors,
+    largest_vectors_auc,
     precision_at,
+    recall_at,
     recall_of,
     threshold_of,
+    worst_case_auc,
 )
 
 CORA = Density(2708, 5278, 10556)
@@ -80,6 +85,38 @@ def test_the_divergence_is_that_of_the_two_normal_distributions() -> None:
     # Corollary cor:KL: r / (2 n p (1 - p)).
     p = CORA.true_p
     assert kl_of(alpha) == pytest.approx(100 / (2 * CORA.nodes * p * (1 - p)))
+
+
+@pytest.mark.parametrize("alpha", [0.3, 2.0, 9.0])
+def test_the_auc_is_the_area_under_the_curve(alpha: float) -> None:
+    thresholds = np.linspace(60, -60, 400_001)
+    recalls, alarms = recall_of(thresholds, alpha), false_alarm_of(thresholds, alpha)
+    assert auc_of(alpha) == pytest.approx(np.trapezoid(recalls, alarms), abs=1e-6)
+    for rate in (1e-2, 1e-3):
+        assert recall_at(rate, alpha) == pytest.approx(np.interp(rate, alarms, recalls), abs=1e-4)
+    sums = 2 * CORA.true_p * recalls
+    f1 = sums / (CORA.true_p * (1 + recalls) + (1 - CORA.true_p) * alarms)
+    assert best_f1(alpha, CORA.true_p) == pytest.approx(f1.max(), abs=1e-4)
+
+
+def test_a_hundred_vectors_of_cora_show_almost_every_edge() -> None:
+    assert worst_case_auc(100, CORA.nodes, CORA.true_p) == pytest.approx(0.9998, abs=5e-5)
+    # An organisation of ten nodes has no more than ten independent equations to give.
+    assert worst_case_auc(500, 10, 0.2) == worst_case_auc(10, 10, 0.2)
+
+
+@pytest.mark.parametrize("bound", [0.55, 0.75, 0.9, 0.99])
+def test_the_largest_number_of_vectors_for_an_auc_is_the_last_that_fits(bound: float) -> None:
+    most = largest_vectors_auc(CORA.nodes, CORA.true_p, bound)
+    assert worst_case_auc(most, CORA.nodes, CORA.true_p) <= bound
+    assert worst_case_auc(most + 1, CORA.nodes, CORA.true_p) > bound
+
+
+def test_the_ends_of_the_bound_on_the_auc() -> None:
+    assert largest_vectors_auc(100, 0.1, 0.5) == 0
+    assert largest_vectors_auc(100, 0.1, 1.0) == 100
+    with pytest.raises(ConfigError, match="guessing"):
+        largest_vectors_auc(100, 0.1, 0.4)
 
 
 def test_the_inverse_of_the_recall() -> None:
@@ -187,6 +224,13 @@ def test_the_true_density_is_the_share_of_connected_pairs() -> None:
     assert density.true_p == pytest.approx(pairs / total)
 
 
+def test_the_own_density_counts_pairs_within() -> None:
+    part = federation("digits")[0]
+    inside = {(min(a, b), max(a, b)) for a, b in part.edge_index.T if max(a, b) < part.num_nodes}
+    pairs = {pair for pair in inside if pair[0] != pair[1]}
+    assert own_density(part) == pytest.approx(len(pairs) / math.comb(part.num_nodes, 2))
+
+
 def test_a_graph_without_edges_is_refused() -> None:
     part = federation("digits")[0]
     nothing: dict[str, Any] = {
@@ -197,3 +241,5 @@ def test_a_graph_without_edges_is_refused() -> None:
     }
     with pytest.raises(DataError, match="no edges"):
         density_of([replace(part, **nothing)])
+    # One pair of very many would be found where none was.
+    assert 0 < own_density(replace(part, **nothing)) < 2 / math.comb(part.num_nodes, 2)
