@@ -31,6 +31,7 @@ from fedlap_app.methods.offline.parts import (
 )
 from fedlap_app.methods.offline.party import Party
 from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, stored_secrets
+from fedlap_app.provision.pins import federation_pins, merge_pins
 from fedlap_app.secure.ckks.workers import use_processes
 
 _PARTIES = 64
@@ -139,7 +140,12 @@ def _secrets(organisation: Organisation) -> Secrets:
         return simulated_secrets(organisation.settings.seed, organisation.name)
     pins = _pins(organisation.folder / "org.toml")
     trust = organisation.settings.trust_on_first_use
-    return stored_secrets(organisation.store.root / "offline", pins, trust=trust)
+    where = organisation.store.root / "offline"
+    if organisation.federation is not None:
+        own = stored_secrets(where, {}, trust=False).identity.fingerprint
+        given = federation_pins(organisation.federation, organisation.name, own)
+        pins = merge_pins(pins, given)
+    return stored_secrets(where, pins, trust=trust)
 
 
 def _pins(path: Path) -> dict[str, str]:

@@ -20,6 +20,7 @@ from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.specs import ModelSpec
 from fedlap_app.methods.offline.bases import Bases
+from fedlap_app.provision.federation import FILE as FEDERATION_FILE
 from fedlap_app.settings import Settings, parse_settings
 
 if TYPE_CHECKING:  # torch is imported only by the handlers that train
@@ -32,12 +33,16 @@ _CACHED = 64
 
 @dataclass(frozen=True, eq=False)
 class Organisation:
-    """What the handlers of one client work with; `folder` is set in a deployment only."""
+    """What the handlers of one client work with.
+
+    `folder` is set in a deployment only, and so is `federation`, the file of pinned fingerprints.
+    """
 
     subgraph: Subgraph
     settings: Settings
     store: Store
     folder: Path | None = None
+    federation: Path | None = None
 
     @property
     def name(self) -> str:
@@ -126,6 +131,9 @@ def _identity(context: Context, settings: Settings) -> Hashable:
     """What an organisation depends on, the state of its files included."""
     folder = _own_folder(context, settings)
     stamp = _stamp(folder) if folder else ""
+    federation = _federation_file(context)
+    if federation is not None and federation.is_file():
+        stamp += str(federation.stat().st_mtime_ns)
     return tuple(sorted(context.node_config.items())), settings, stamp, places.home()
 
 
@@ -147,12 +155,24 @@ def _load(context: Context, settings: Settings) -> Organisation:
             # Benchmark data is public, so the server may read what is wrong with it.
             raise ConfigError(str(error)) from None
     store = Store(_store_root(context, settings, subgraph.name))
-    return Organisation(subgraph, settings, store, folder if _is_deployed(context) else None)
+    if not _is_deployed(context):
+        return Organisation(subgraph, settings, store)
+    return Organisation(subgraph, settings, store, folder, _federation_file(context))
 
 
 def _is_deployed(context: Context) -> bool:
     """Whether the client has a folder of its own, so that no secret may follow from a seed."""
     return "data-dir" in context.node_config
+
+
+def _federation_file(context: Context) -> Path | None:
+    """The federation file that the node configuration names, else the one beside org.toml."""
+    if "federation" in context.node_config:
+        return Path(str(context.node_config["federation"]))
+    if not _is_deployed(context):
+        return None
+    beside = Path(str(context.node_config["data-dir"])) / FEDERATION_FILE
+    return beside if beside.is_file() else None
 
 
 def _own_folder(context: Context, settings: Settings) -> Path | None:

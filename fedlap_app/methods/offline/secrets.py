@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.private_files import write_private
 from fedlap_app.secure.card import Roster, new_job_secret
 from fedlap_app.secure.identity import Identity
 from fedlap_app.secure.kdf import derive, digest
@@ -69,7 +70,7 @@ class Secrets:
         if self.remembered is None or not new:
             return ()
         content = json.dumps({**_read_json(self.remembered), **new}, indent=2, sort_keys=True)
-        _write_private(self.remembered, content.encode())
+        write_private(self.remembered, content.encode())
         return tuple(f"{name} {mark}" for name, mark in sorted(new.items()))
 
 
@@ -101,7 +102,7 @@ def stored_secrets(folder: Path, pins: Mapping[str, str], *, trust: bool) -> Sec
     if not identity.exists():
         Identity.generate().save(identity)
     if not secret.exists():
-        _write_private(secret, os.urandom(_SECRET_BYTES))
+        write_private(secret, os.urandom(_SECRET_BYTES))
     known = secret.read_bytes()
     if len(known) != _SECRET_BYTES:
         raise ConfigError(
@@ -127,16 +128,3 @@ def _read_json(path: Path) -> dict[str, str]:
     except (OSError, ValueError):
         raise ConfigError(f"{path} cannot be read: correct it or delete it") from None
     return found
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(handle)
-    part.replace(path)

@@ -1,0 +1,1 @@
+"""What organisations exchange before they meet: keys, certificates, start commands, and checks."""

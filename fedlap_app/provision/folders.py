@@ -1,0 +1,123 @@
+"""The folders that `fedlap keys issue` writes: templates with the federation's facts filled in."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import fedlap_app
+from fedlap_app.provision.federation import FILE, Federation, FederationMember
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_HOME = "/srv/fedlap"
+
+
+def fill(template: str, **values: str) -> str:
+    """A template with its `@names@` replaced; each must have a value."""
+    text = (_TEMPLATES / template).read_text(encoding="utf-8")
+    given = {key.replace("_", "-"): value for key, value in values.items()}
+    return re.sub(r"@([a-z-]+)@", lambda found: given[found[1]], text)
+
+
+def slug(name: str) -> str:
+    """A name for units, containers and images: small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "organisation"
+
+
+def write_organisation_folder(
+    folder: Path, federation: Federation, member: FederationMember, authority: bytes
+) -> None:
+    """Everything that one organisation gets."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "ca.crt").write_bytes(authority)
+    _write(folder / FILE, federation.to_toml())
+    start = fill(
+        "organisation-start.sh",
+        address=shlex.quote(federation.address),
+        supervisor=fill("supervisor.sh"),
+    )
+    _write(folder / "start.sh", start, executable=True)
+    unit = f"fedlap-{slug(member.name)}"
+    for process in ("supernode", "superexec"):
+        _write_unit(folder, f"{unit}-{process}", member.name, process)
+    _write(folder / "compose.yml", _compose(federation, member))
+    readme = fill(
+        "organisation-readme.md",
+        title=member.name,
+        federation=federation.name,
+        fingerprint=member.fingerprint,
+        authority=federation.authority,
+        address=federation.address,
+        sed_name=re.sub(r"([\\.*^$\[\]|])", r"\\\1", _unit_path(member.name)),
+        unit=unit,
+    )
+    _write(folder / "README.md", readme)
+
+
+def _compose(federation: Federation, member: FederationMember) -> str:
+    return fill(
+        "organisation-compose.yml",
+        title=member.name,
+        federation=federation.name,
+        project=f"fedlap-{slug(member.name)}",
+        address=json.dumps(federation.address),
+        flower=federation.flower,
+        version=fedlap_app.__version__,
+    )
+
+
+def write_superlink_folder(folder: Path, federation: Federation, authority: bytes) -> None:
+    """Start commands of the coordinator; keys and certificates are there already."""
+    keys = folder / "keys"
+    keys.mkdir(parents=True, exist_ok=True)
+    (folder / "ca.crt").write_bytes(authority)
+    _write(folder / FILE, federation.to_toml())
+    for old in keys.glob("*.pub"):
+        old.unlink()
+    for member in federation.members:
+        _write(keys / f"{member.name}.pub", f"{member.supernode_key}\n")
+    host, port = federation.listen
+    start = fill(
+        "superlink-start.sh",
+        listen_host=host,
+        listen_port=str(port),
+        own_address=shlex.quote(federation.own_address),
+        supervisor=fill("supervisor.sh"),
+    )
+    _write(folder / "start.sh", start, executable=True)
+    connection = json.dumps(federation.own_address)
+    _write(folder / "flwr.sh", fill("flwr.sh", own_address_toml=connection), executable=True)
+    names = "\n".join(f"register {shlex.quote(member.name)}" for member in federation.members)
+    _write(folder / "register.sh", fill("register.sh", members=names), executable=True)
+    _write(folder / "unregister.sh", fill("unregister.sh"), executable=True)
+    for process in ("superlink", "superexec"):
+        _write_unit(folder, f"fedlap-{process}", "superlink", process)
+    readme = fill(
+        "superlink-readme.md",
+        federation=federation.name,
+        address=federation.address,
+        count=str(len(federation.members)),
+    )
+    _write(folder / "README.md", readme)
+
+
+def _write_unit(folder: Path, unit: str, name: str, process: str) -> None:
+    content = fill(
+        "systemd.service",
+        what=f"{process} of {name}".replace("%", "%%"),
+        folder=f"{_HOME}/{_unit_path(name)}",
+        process=process,
+    )
+    _write(folder / "systemd" / f"{unit}.service", content)
+
+
+def _unit_path(name: str) -> str:
+    """A name inside a quoted word of a unit, where % and $ have meanings of their own."""
+    return name.replace("%", "%%").replace("$", "$$")
+
+
+def _write(path: Path, content: str, *, executable: bool = False) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    if executable:
+        path.chmod(0o755)

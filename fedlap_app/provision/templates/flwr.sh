@@ -1,0 +1,26 @@
+#!/bin/sh
+# Flower's own command with the connection `fedlap` to this SuperLink, for example:
+#   flwr.sh run /path/to/the/app fedlap --stream
+#   flwr.sh supernode list fedlap
+set -eu
+umask 077
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+# shellcheck source=/dev/null
+. "$here/coordinator.env"
+
+PATH="$FEDLAP_BIN:$PATH"
+FLWR_HOME="$here/state/flwr"
+FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
+FLWR_DISABLE_UPDATE_CHECK=1
+FLWR_TELEMETRY_ENABLED=0
+export PATH FLWR_HOME FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED
+mkdir -p "$FLWR_HOME"
+cat > "$FLWR_HOME/config.toml" <<END
+[superlink]
+default = "fedlap"
+
+[superlink.fedlap]
+address = @own-address-toml@
+root-certificates = "$here/ca.crt"
+END
+exec flwr "$@"

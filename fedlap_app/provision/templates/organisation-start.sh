@@ -1,0 +1,57 @@
+#!/bin/sh
+# Starts what an organisation runs in a federation of FedLap:
+#   start.sh             both processes; one that ends is started again, until Ctrl-C or SIGTERM
+#   start.sh supernode   the connection to the SuperLink, in the foreground
+#   start.sh superexec   what runs the ClientApp beside the data, in the foreground
+set -eu
+umask 077
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+
+stop() {
+    echo "start.sh: $*" >&2
+    exit 2
+}
+
+case "$here" in *\'*) stop "the path $here has a quote in it: move the folder" ;; esac
+for file in organisation.env keys/supernode keys/superexec-secret ca.crt federation.toml; do
+    [ -r "$here/$file" ] ||
+        stop "there is no $here/$file: put the coordinator's files into the folder that 'fedlap keys request' wrote"
+done
+# shellcheck source=/dev/null
+. "$here/organisation.env"
+[ -d "$FEDLAP_ORG_DATA" ] || stop "there is no folder $FEDLAP_ORG_DATA: correct FEDLAP_ORG_DATA in $here/organisation.env"
+
+PATH="$FEDLAP_BIN:$PATH"
+FLWR_HOME="$here/state/flwr"
+FEDLAP_HOME="${FEDLAP_HOME:-$here/state/fedlap}"
+FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
+FLWR_DISABLE_UPDATE_CHECK=1
+FLWR_TELEMETRY_ENABLED=0
+export PATH FLWR_HOME FEDLAP_HOME FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED
+mkdir -p "$FLWR_HOME"
+
+supernode() {
+    exec flower-supernode \
+        --superlink @address@ \
+        --root-certificates "$here/ca.crt" \
+        --auth-supernode-private-key "$here/keys/supernode" \
+        --isolation process \
+        --host 127.0.0.1 --port "$FEDLAP_NODE_PORT" \
+        --superexec-auth-secret-file "$here/keys/superexec-secret" \
+        --node-config "data-dir='$FEDLAP_ORG_DATA' store-dir='$FEDLAP_ORG_STORE' federation='$here/federation.toml'"
+}
+
+# SuperNode and SuperExec speak over the loopback only; the secret keeps other users out.
+superexec() {
+    exec flower-superexec --insecure \
+        --runtime-api-address "127.0.0.1:$FEDLAP_NODE_PORT" \
+        --superexec-auth-secret-file "$here/keys/superexec-secret"
+}
+
+@supervisor@
+case "${1:-both}" in
+    supernode) supernode ;;
+    superexec) superexec ;;
+    both) both supernode superexec ;;
+    *) stop "unknown process '$1': say supernode, superexec or nothing" ;;
+esac

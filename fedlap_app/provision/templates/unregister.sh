@@ -1,0 +1,11 @@
+#!/bin/sh
+# unregister.sh NAME: the running SuperLink forgets the SuperNode of an organisation.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+[ $# -eq 1 ] || { echo "unregister.sh: name one organisation" >&2; exit 2; }
+[ -r "$here/state/nodes/$1" ] || {
+    echo "unregister.sh: there is no $here/state/nodes/$1: find the id with 'flwr.sh supernode list fedlap' and run 'flwr.sh supernode unregister ID fedlap'" >&2
+    exit 2
+}
+sh "$here/flwr.sh" supernode unregister "$(cat "$here/state/nodes/$1")" fedlap
+rm "$here/state/nodes/$1"

@@ -1,0 +1,89 @@
+import json
+import stat
+
+import pytest
+from click.testing import CliRunner
+
+from fedlap_app.cli import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def data(tmp_path):
+    out = tmp_path / "data"
+    done = run("partition", "banks", "--clients", 2, "--accounts", 200, "--out", out)
+    assert done.exit_code == 0, done.output
+    return out
+
+
+def test_from_requests_to_a_federation(tmp_path, data):
+    files = []
+    for name in ("bank-00", "bank-01"):
+        out = tmp_path / name
+        shown = run(
+            "keys", "request", "--name", name, "--data", data / name, "--out", out, "--json"
+        )
+        assert shown.exit_code == 0, shown.output
+        facts = json.loads(shown.output)
+        assert facts["request"] == str(out / "request.json")
+        files.append((facts["fingerprint"], out / "request.json"))
+    done = run(
+        *("keys", "issue", "--name", "banks", "--server", "fedlap.example.org", "--server"),
+        *("10.0.0.5", "--port", 443, "--listen", "127.0.0.1:8000", "--out", tmp_path / "c"),
+        *(path for _, path in files),
+        "--json",
+    )
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.output)
+    assert facts["address"] == "fedlap.example.org:443"
+    assert facts["servers"] == ["fedlap.example.org", "10.0.0.5"]
+    assert list(facts["members"].values()) == [fingerprint for fingerprint, _ in files]
+    shown = run("keys", "issue", "--out", tmp_path / "c")
+    assert files[1][0] in shown.output
+    assert "certificate good until" in shown.output
+
+
+def test_request_needs_no_name_and_no_folder(tmp_path, data, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("keys", "request", "--data", data / "bank-00")
+    assert done.exit_code == 0, done.output
+    key = tmp_path / "fedlap-bank-00" / "keys" / "supernode"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert "send it to the coordinator" in done.output
+
+
+def test_demo_says_what_it_is_for(tmp_path):
+    done = run("keys", "demo", "--out", tmp_path / "d", "--clients", 2, "--accounts", 200)
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("For demonstrations only")
+    assert "For demonstrations only" in (tmp_path / "d" / "DEMONSTRATION.txt").read_text()
+    for name in ("bank-00", "bank-01"):
+        folder = tmp_path / "d" / "organisations" / name
+        assert {"data", "keys", "start.sh", "ca.crt", "federation.toml"} <= {
+            path.name for path in folder.iterdir()
+        }
+    again = run("keys", "demo", "--out", tmp_path / "d", "--json")
+    assert again.exit_code == 2
+    assert "is not an empty folder" in again.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("request", "--data", "nowhere"), "no nowhere/org.toml"),
+        (("issue", "--out", "x", "nothing.json"), "There is no nothing.json"),
+        (("issue", "--out", "x", "--name", "b", "--server", "https://a"), "neither a host name"),
+        (("issue", "--out", "x"), "add --name"),
+        (("demo", "--out", "x", "--dataset", "coar"), "cora"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    done = run("keys", *arguments)
+    assert done.exit_code == 2
+    assert sentence in done.output
+    assert len(done.output.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,158 @@
+import subprocess
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from flwr.supercore.cli.flower_superexec import _parse_args as superexec_parser
+from flwr.superlink.cli.flower_superlink import _parse_args_run_superlink as superlink_parser
+from flwr.supernode.cli.flower_supernode import _parse_args_run_supernode as supernode_parser
+
+from fedlap_app.provision.coordinator import Wishes, issue
+from fedlap_app.provision.demo import make_demo
+from fedlap_app.provision.federation import read_federation_file
+from fedlap_app.provision.folders import slug
+from tests.provision.conftest import SMALL
+
+ODD = "Bank & Söhne $1 50% 'x'"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    return make_demo(tmp_path_factory.mktemp("demo") / "out", SMALL, port=18000, node_port=19094)
+
+
+def words_of(script: Path, process: str, fake: Path) -> list[str]:
+    """The command that a start script runs, told by stand-ins for Flower's programs."""
+    fake.mkdir(exist_ok=True)
+    for program in ("flower-superlink", "flower-supernode", "flower-superexec"):
+        path = fake / program
+        path.write_text('#!/bin/sh\nprintf "%s\\n" "$(basename "$0")" "$@"\n')
+        path.chmod(0o755)
+    for name in ("organisation.env", "coordinator.env"):
+        env = script.parent / name
+        if env.exists():
+            lines = [x for x in env.read_text().splitlines() if not x.startswith("FEDLAP_BIN")]
+            env.write_text("\n".join([*lines, f"FEDLAP_BIN='{fake}'"]) + "\n")
+    done = subprocess.run(
+        ["sh", str(script), process], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.splitlines()
+
+
+def test_flower_takes_the_superlink_command(demo, tmp_path):
+    program, *words = words_of(demo.superlink / "start.sh", "superlink", tmp_path / "bin")
+    assert program == "flower-superlink"
+    args = superlink_parser().parse_args(words)
+    assert (args.host, args.port, args.isolation) == ("127.0.0.1", 18000, "process")
+    assert args.enable_supernode_auth
+    assert not args.insecure
+    assert not args.runtime_dependency_install
+    for path in (args.ssl_certfile, args.ssl_keyfile, args.superexec_auth_secret_file):
+        assert Path(path).is_file()
+    program, *words = words_of(demo.superlink / "start.sh", "superexec", tmp_path / "bin")
+    assert program == "flower-superexec"
+    args = superexec_parser().parse_args(words)
+    assert args.runtime_api_address == "127.0.0.1:18000"
+    assert args.root_certificates == str(demo.superlink / "ca.crt")
+    assert not args.insecure
+
+
+def test_flower_takes_the_commands_of_each_organisation(demo, tmp_path):
+    from flwr.common.config import parse_config_args
+
+    for number, name in enumerate(sorted(demo.federation.pins)):
+        folder = demo.organisation(name)
+        program, *words = words_of(folder / "start.sh", "supernode", tmp_path / "bin")
+        assert program == "flower-supernode"
+        args = supernode_parser().parse_args(words)
+        assert (args.superlink, args.port) == ("127.0.0.1:18000", 19094 + number)
+        assert (args.host, args.isolation, args.insecure) == ("127.0.0.1", "process", False)
+        config = parse_config_args([args.node_config])
+        assert config == {
+            "data-dir": str(folder / "data"),
+            "store-dir": str(folder / "data" / "store"),
+            "federation": str(folder / "federation.toml"),
+        }
+        program, *words = words_of(folder / "start.sh", "superexec", tmp_path / "bin")
+        assert program == "flower-superexec"
+        args = superexec_parser().parse_args(words)
+        assert args.runtime_api_address == f"127.0.0.1:{19094 + number}"
+        assert Path(args.superexec_auth_secret_file).is_file()
+
+
+def test_a_start_script_without_the_organisations_keys_says_so(demo):
+    given = demo.out / "coordinator" / "organisations" / "bank-00" / "start.sh"
+    done = subprocess.run(["sh", str(given)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "organisation.env" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_supervisor_starts_again_and_ends_all(demo, tmp_path):
+    script = demo.organisation("bank-02") / "start.sh"
+    words_of(script, "supernode", tmp_path / "bin")
+    marker = tmp_path / "started"
+    for program in ("flower-supernode", "flower-superexec"):
+        path = tmp_path / "bin" / program
+        path.write_text(f'#!/bin/sh\necho "$(basename "$0")" $$ >> {marker}\nexec sleep 600\n')
+    running = subprocess.Popen(["sh", str(script)], stderr=subprocess.DEVNULL)
+    try:
+        first = _wait_for(marker, 2)
+        assert {line.split()[0] for line in first} == {"flower-supernode", "flower-superexec"}
+    finally:
+        running.terminate()
+        assert running.wait(20) == 0
+    for line in first:
+        assert not Path(f"/proc/{line.split()[1]}").exists()
+
+
+def _wait_for(marker: Path, count: int) -> list[str]:
+    import time
+
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        lines = marker.read_text().splitlines() if marker.exists() else []
+        if len(lines) >= count:
+            return lines
+        time.sleep(0.05)
+    raise AssertionError("the processes did not start")
+
+
+@pytest.fixture
+def odd(tmp_path, requests):
+    """A federation with a member whose name has letters that mean something to shells."""
+    first, *others = requests.values()
+    given = [replace(first, name=ODD), *others]
+    issue(tmp_path / "c", given, Wishes(name="banks", servers=("2001:db8::7",)))
+    return tmp_path / "c"
+
+
+def test_every_script_is_good_shell_also_for_an_odd_name(odd):
+    scripts = sorted(odd.rglob("*.sh"))
+    assert len(scripts) == 3 + 4
+    for script in scripts:
+        subprocess.run(["sh", "-n", str(script)], check=True)
+        assert script.stat().st_mode & 0o111
+        assert "@" not in script.read_text().replace('"$@"', "")
+    assert ODD in read_federation_file(odd / "federation.toml").pins
+
+
+def test_units_and_compose_files_of_an_odd_name(odd):
+    folder = odd / "organisations" / ODD
+    assert slug(ODD) == "bank-s-hne-1-50-x"
+    unit = (folder / "systemd" / f"fedlap-{slug(ODD)}-supernode.service").read_text()
+    assert "ExecStart=/bin/sh \"/srv/fedlap/Bank & Söhne $$1 50%% 'x'/start.sh\" supernode" in unit
+    compose = yaml.safe_load((folder / "compose.yml").read_text())
+    assert compose["name"] == f"fedlap-{slug(ODD)}"
+    command = compose["services"]["supernode"]["command"]
+    assert supernode_parser().parse_args(command).superlink == "[2001:db8::7]:8000"
+    assert all(isinstance(word, str) for word in command)
+
+
+def test_the_connection_of_flwr_is_good_toml(demo):
+    text = (demo.superlink / "flwr.sh").read_text()
+    body = text.split("<<END\n")[1].split("\nEND")[0]
+    connection = tomllib.loads(body)["superlink"]["fedlap"]
+    assert connection["address"] == "127.0.0.1:18000"

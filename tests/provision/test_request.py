@@ -1,0 +1,89 @@
+import json
+import stat
+
+import pytest
+
+import fedlap_app
+from fedlap_app.errors import ConfigError
+from fedlap_app.graphs.folder import read_folder
+from fedlap_app.graphs.schema import schema_digest
+from fedlap_app.provision.organisation import make_request, place_of
+from fedlap_app.provision.request import read_request
+from fedlap_app.secure.identity import Identity
+
+
+def test_the_request_says_who_it_is_and_nothing_secret(places):
+    place = places["bank-01"]
+    made = make_request(place, "bank-01")
+    text = (place.out / "request.json").read_text()
+    facts = json.loads(text)
+    identity = Identity.load(place.identity)
+    assert facts["name"] == "bank-01"
+    assert facts["fingerprint"] == identity.fingerprint
+    assert facts["version"] == fedlap_app.__version__
+    assert facts["schema"] == schema_digest(read_folder(place.data))
+    assert facts["supernode_key"] in (place.out / "keys" / "supernode.pub").read_text()
+    for secret in (identity.signing_key, identity.agreement_key):
+        assert secret.hex() not in text
+    assert str(place.data) not in text
+    assert read_request(place.out / "request.json") == made
+
+
+def test_secrets_are_for_their_owner_only(places):
+    place = places["bank-00"]
+    make_request(place)
+    secret = [place.out / "keys" / "supernode", place.out / "keys" / "superexec-secret"]
+    for path in (*secret, place.identity, place.store / "offline" / "secret"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((place.out / "keys").stat().st_mode) == 0o700
+
+
+def test_a_second_request_keeps_the_keys_and_renew_makes_others(places):
+    place = places["bank-00"]
+    first = make_request(place)
+    assert make_request(place) == first
+    renewed = make_request(place, renew=True)
+    assert renewed.fingerprint != first.fingerprint
+    assert renewed.supernode_key != first.supernode_key
+    assert Identity.load(place.identity.with_name("identity.previous")).fingerprint == (
+        first.fingerprint
+    )
+    assert make_request(place) == renewed
+
+
+def test_the_name_must_be_that_of_the_folder(places):
+    with pytest.raises(ConfigError, match=r"--name 'bank-x' but .*org.toml says 'bank-00'"):
+        make_request(places["bank-00"], "bank-x")
+    assert not places["bank-00"].out.exists()
+
+
+def test_a_store_elsewhere_and_a_path_with_a_quote(places, tmp_path):
+    data = places["bank-00"].data
+    place = place_of(data, tmp_path / "k", tmp_path / "elsewhere")
+    make_request(place)
+    assert (tmp_path / "elsewhere" / "offline" / "identity").is_file()
+    assert (
+        f"FEDLAP_ORG_STORE='{tmp_path}/elsewhere'" in (place.out / "organisation.env").read_text()
+    )
+    with pytest.raises(ConfigError, match="has a quote"):
+        place_of(data, tmp_path / "it's")
+
+
+@pytest.mark.parametrize("key", ["name", "supernode_key", "schema", "version", "fingerprint"])
+def test_an_altered_request_is_refused(requests, places, key):
+    path = places["bank-00"].out / "request.json"
+    facts = json.loads(path.read_text())
+    facts[key] = requests["bank-01"].supernode_key if key == "supernode_key" else "other"
+    path.write_text(json.dumps(facts))
+    with pytest.raises(ConfigError, match=r"was altered after"):
+        read_request(path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"form": "fedlap request 1"}', "\x00"])
+def test_another_file_is_no_request(tmp_path, content):
+    path = tmp_path / "request.json"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match="is no request of this version"):
+        read_request(path)
+    with pytest.raises(ConfigError, match="There is no"):
+        read_request(tmp_path / "none.json")
