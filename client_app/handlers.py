@@ -8,7 +8,7 @@ from flwr.app import ConfigRecord, RecordDict
 import fedlap_app
 from client_app import rows
 from client_app.kept import keep_guesses, keep_model
-from client_app.moments import read_moments, write_moments
+from client_app.moments import kept_moments
 from client_app.organisation import Organisation
 from client_app.records import Metrics, to_metrics
 from client_app.task import Task, decimal_in, number_in
@@ -46,7 +46,9 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
 
     settings, task = organisation.settings, Task.of(content)
     number = number_in(content, "server-round")
-    keeps = settings.optimizer_state == "keep"
+    kept = None
+    if settings.optimizer_state == "keep":
+        kept = kept_moments(organisation, state, task)
     result = client_round(
         organisation.model,
         organisation.tensors_for(task),
@@ -55,10 +57,10 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
         seed=round_seed(settings.seed, task.stage, organisation.name, number),
         objective=method_objective(settings),
         proximal_mu=decimal_in(content, "proximal-mu"),
-        moments=read_moments(state, task, number) if keeps else None,
+        moments=kept.read(number) if kept else None,
     )
-    if keeps:
-        write_moments(state, task, number, result.moments)
+    if kept:
+        kept.write(number, result.moments)
     metrics: Metrics = {
         "num-examples": _weight(organisation, result.report.num_examples),
         "train-loss": result.report.loss,

@@ -22,7 +22,7 @@ _PREFIX = "train-"
 
 
 def training_job(run_id: int) -> str:
-    """Name of the job of one training run; names sort by time on one SuperLink."""
+    """Name of the job of one training run; Flower draws the numbers of runs at random."""
     return f"{_PREFIX}{run_id:020d}"
 
 
@@ -45,7 +45,7 @@ def keep_model(
         folder = store.job(training_job(task.run))
         folder.write("model.npz", model.to_bytes())
         folder.write_json("evaluation.json", _per_class(evaluation, organisation.subgraph.classes))
-        for name in kept_jobs(store.jobs())[:-KEPT]:
+        for name in kept_jobs(store)[:-KEPT]:
             store.forget(name)
 
 
@@ -64,9 +64,10 @@ def _guesses_file(task: Task) -> str:
     return f"guesses-{task.stage}.npz"
 
 
-def kept_jobs(jobs: list[str]) -> list[str]:
-    """Training jobs, the newest last."""
-    return sorted(name for name in jobs if name.startswith(_PREFIX))
+def kept_jobs(store: Store) -> list[str]:
+    """Training jobs, the one that was written to last at the end."""
+    names = [name for name in store.jobs() if name.startswith(_PREFIX)]
+    return sorted(names, key=lambda name: store.job(name).path.stat().st_mtime_ns)
 
 
 def _per_class(evaluation: "Evaluation", classes: tuple[str, ...]) -> dict[str, Any]:

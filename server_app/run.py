@@ -15,6 +15,7 @@ from server_app.fedlap import run_fedlap
 from server_app.member_grid import MemberGrid
 from server_app.observer import Observer
 from server_app.offline import run_offline
+from server_app.polling import PollingGrid
 from server_app.run_folder import RunFolder
 from server_app.summary import Clock, write_summary
 
@@ -32,7 +33,8 @@ def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     folder.write_json("config.json", settings.to_config())
     log(INFO, "Run folder: %s", folder.path)
     try:
-        summary = _phases(MemberGrid(grid), settings, folder, observer)
+        patient = MemberGrid(PollingGrid(grid, settings.step_timeout))
+        summary = _phases(patient, settings, folder, observer)
     except FedLapError as error:
         folder.write_json("error.json", {"error": str(error)})
         raise

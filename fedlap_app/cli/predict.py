@@ -65,7 +65,7 @@ def _newest_model(folder: Path) -> Path:
     simulated = places.stores_dir() / read_organisation(folder).name
     found = sorted(
         [*folder.glob("store/jobs/train-*/model.npz"), *simulated.glob("jobs/train-*/model.npz")],
-        key=lambda path: path.parent.name,
+        key=lambda path: path.stat().st_mtime_ns,
     )
     if not found:
         raise DataError(
