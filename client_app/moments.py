@@ -68,8 +68,9 @@ class CarriedMoments:
     def write(self, number: int, moments: Moments) -> None:
         """Keep the state after a round."""
         self.state[_MOMENTS] = to_arrays(moments)
-        made_in = {"run": self.task.run, "stage": self.task.stage, "round": number}
-        self.state[_MADE_IN] = ConfigRecord(made_in)
+        self.state[_MADE_IN] = ConfigRecord(
+            {"run": self.task.run, "stage": self.task.stage, "round": number}
+        )
 
 
 @dataclass(frozen=True)
