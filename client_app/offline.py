@@ -6,14 +6,12 @@ names their hashes; a reply that is too large is kept there, and its parts are f
 
 import os
 import time
-import tomllib
 from collections import OrderedDict
-from pathlib import Path
 
 from flwr.app import ConfigRecord, RecordDict
 
 from client_app.organisation import Organisation
-from fedlap_app.errors import ConfigError, ProtocolError
+from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.member import Member
 from fedlap_app.methods.offline.messages import Data, Request
@@ -31,7 +29,7 @@ from fedlap_app.methods.offline.parts import (
 )
 from fedlap_app.methods.offline.party import Party
 from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, stored_secrets
-from fedlap_app.provision.pins import federation_pins, merge_pins
+from fedlap_app.provision.pins import federation_pins, merge_pins, org_pins
 from fedlap_app.secure.ckks.workers import use_processes
 
 _PARTIES = 64
@@ -138,7 +136,7 @@ def _party(organisation: Organisation) -> Party:
 def _secrets(organisation: Organisation) -> Secrets:
     if organisation.folder is None:
         return simulated_secrets(organisation.settings.seed, organisation.name)
-    pins = _pins(organisation.folder / "org.toml")
+    pins = org_pins(organisation.folder / "org.toml")
     trust = organisation.settings.trust_on_first_use
     where = organisation.store.root / "offline"
     if organisation.federation is not None:
@@ -146,17 +144,3 @@ def _secrets(organisation: Organisation) -> Secrets:
         given = federation_pins(organisation.federation, organisation.name, own)
         pins = merge_pins(pins, given)
     return stored_secrets(where, pins, trust=trust)
-
-
-def _pins(path: Path) -> dict[str, str]:
-    """Fingerprints of other organisations, from the table `peers` of org.toml."""
-    try:
-        peers = tomllib.loads(path.read_text(encoding="utf-8")).get("peers", {})
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"org.toml cannot be read ({type(error).__name__}): correct it") from None
-    if not isinstance(peers, dict) or not all(isinstance(mark, str) for mark in peers.values()):
-        raise ConfigError(
-            "the table [peers] of org.toml must give a fingerprint for each name: "
-            'write bank-b = "abcd-..." as `fedlap keys` shows it there'
-        )
-    return peers

@@ -19,6 +19,7 @@ _COMMANDS = {
     "predict": "fedlap_app.cli.predict:predict",
     "bench": "fedlap_app.cli.bench:bench",
     "keys": "fedlap_app.cli.keys:keys",
+    "doctor": "fedlap_app.cli.doctor:doctor",
 }
 
 

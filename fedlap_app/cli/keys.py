@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from fedlap_app.cli.findings import show_findings
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.provision.certificates import SERVER_DAYS
+from fedlap_app.provision.check_keys import check_folder
 from fedlap_app.provision.coordinator import PORT, Wishes, issue
 from fedlap_app.provision.demo import NODE_PORT, WARNING, make_demo
 from fedlap_app.provision.federation import Federation
@@ -114,6 +116,17 @@ def issue_command(
     click.echo(f"Start the SuperLink: {out / 'superlink' / 'start.sh'}, then register.sh beside it")
     click.echo(f"Send each organisation its folder below {out / 'organisations'}")
     click.echo("Let the organisations compare the fingerprints among themselves before they start")
+
+
+@keys.command(epilog="Example: fedlap keys check fedlap-bank-a")
+@click.argument("folder", type=_FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def check(folder: Path, as_json: bool) -> None:
+    """Check the folder of an organisation or of the coordinator.
+
+    One line a check: expiry, names, permissions, fingerprints. The exit code is 2 when one fails.
+    """
+    show_findings(check_folder(folder.expanduser().absolute()), as_json)
 
 
 @keys.command(epilog="Example: fedlap keys demo --out demo --clients 3 --accounts 400")

@@ -1,5 +1,6 @@
 """Whom a client trusts: the table `peers` of org.toml and the federation file together."""
 
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,3 +37,17 @@ def federation_pins(path: Path, name: str, fingerprint: str) -> dict[str, str]:
             "the coordinator"
         )
     return federation.pins
+
+
+def org_pins(path: Path) -> dict[str, str]:
+    """Fingerprints of other organisations, from the table `peers` of org.toml."""
+    try:
+        peers = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("peers", {})
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"org.toml cannot be read ({type(error).__name__}): correct it") from None
+    if not isinstance(peers, dict) or not all(isinstance(mark, str) for mark in peers.values()):
+        raise ConfigError(
+            "the table [peers] of org.toml must give a fingerprint for each name: "
+            'write bank-b = "abcd-..." as `fedlap keys` shows it there'
+        )
+    return peers

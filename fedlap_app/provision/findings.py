@@ -1,0 +1,71 @@
+"""What a check found: one line each, for people and for machines."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fedlap_app.errors import FedLapError
+
+GOOD, SOON, BAD = "ok", "warn", "fail"
+_SOON = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: what was looked at, how it is, and a sentence that says what to do if needed."""
+
+    what: str
+    state: str
+    says: str
+
+    @property
+    def line(self) -> str:
+        """One line for people."""
+        return f"{self.state:<5} {self.what}: {self.says}"
+
+
+def good(what: str, says: str) -> Finding:
+    """A check that found nothing."""
+    return Finding(what, GOOD, says)
+
+
+def soon(what: str, says: str) -> Finding:
+    """Something that works but wants attention."""
+    return Finding(what, SOON, says)
+
+
+def bad(what: str, says: str) -> Finding:
+    """Something that will not work."""
+    return Finding(what, BAD, says)
+
+
+def attempt(what: str, check: Callable[[], Finding]) -> Finding:
+    """A check whose errors are findings too."""
+    try:
+        return check()
+    except FedLapError as error:
+        return bad(what, str(error))
+    except OSError as error:
+        return bad(what, f"{error.filename or ''} {error.strerror or error}".strip())
+
+
+def expiry(what: str, end: datetime, remedy: str, now: datetime | None = None) -> Finding:
+    """How long something is still good."""
+    now = now or datetime.now(UTC)
+    left = end - now
+    if left <= timedelta(0):
+        return bad(what, f"expired on {end:%Y-%m-%d %H:%M} UTC: {remedy}")
+    text = f"good until {end:%Y-%m-%d} ({left.days} days)"
+    return soon(what, f"{text}: {remedy}") if left < _SOON else good(what, text)
+
+
+def failed(findings: Sequence[Finding]) -> bool:
+    """Whether any check failed."""
+    return any(finding.state == BAD for finding in findings)
+
+
+def report(findings: Sequence[Finding]) -> dict[str, Any]:
+    """All findings for machines."""
+    rows = [{"check": each.what, "state": each.state, "says": each.says} for each in findings]
+    return {"ok": not failed(findings), "checks": rows}
