@@ -12,11 +12,14 @@ from client_app.moments import kept_moments
 from client_app.organisation import Organisation
 from client_app.records import Metrics, to_metrics
 from client_app.task import Task, decimal_in, number_in
-from fedlap_app.methods.scores import pack
+from fedlap_app.methods.scores import pack, pack_all
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch import nn
+
+    from fedlap_app.learning.tensors import GraphTensors
 
 
 def join(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -64,7 +67,7 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
     metrics: Metrics = {
         "num-examples": _weight(organisation, result.report.num_examples),
         "train-loss": result.report.loss,
-        "scores": pack(result.received),
+        "scores": pack_all(result.received),
     }
     records = rows.returned(organisation, content, result.parameters)
     return RecordDict({**records, "metrics": to_metrics(metrics)})
@@ -87,12 +90,13 @@ def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
 
 
 def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
-    """Score the global model on the own data."""
-    from fedlap_app.learning.evaluation import score
+    """Score the global model on the own data, with every weight that it may have."""
+    from fedlap_app.learning.determinism import one_thread
+    from fedlap_app.learning.fusion import evaluate_weights
 
-    predicted = _predict(organisation, content)
-    evaluation = score(predicted, organisation.tensors)
-    return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
+    with one_thread():
+        evaluations = evaluate_weights(*_received(organisation, content))
+    return RecordDict({"metrics": to_metrics({"scores": pack_all(evaluations)})})
 
 
 def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -120,12 +124,17 @@ def _predict(organisation: Organisation, content: RecordDict) -> "NDArray[np.flo
     """Log-probabilities of the global model for the own nodes."""
     from fedlap_app.learning.determinism import one_thread
     from fedlap_app.learning.evaluation import log_probabilities_of
-    from fedlap_app.learning.parameters import load_parameters
 
     with one_thread():
-        load_parameters(organisation.model, rows.received(organisation, content))
-        tensors = organisation.tensors_for(Task.of(content))
-        return log_probabilities_of(organisation.model, tensors)
+        return log_probabilities_of(*_received(organisation, content))
+
+
+def _received(organisation: Organisation, content: RecordDict) -> "tuple[nn.Module, GraphTensors]":
+    """The global model, and the data that it reads."""
+    from fedlap_app.learning.parameters import load_parameters
+
+    load_parameters(organisation.model, rows.received(organisation, content))
+    return organisation.model, organisation.tensors_for(Task.of(content))
 
 
 def _weight(organisation: Organisation, num_examples: int) -> int:

@@ -12,6 +12,7 @@ from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
 from fedlap_app.learning.guesses import GuessSpec, Labels
 from fedlap_app.learning.specs import (
+    FUSIONS,
     SMOOTHERS,
     Activation,
     Kind,
@@ -83,6 +84,9 @@ class Settings:
         0.0, "step size of the strategies fedavgm, fedadam, fedadagrad, fedyogi; 0: Flower's",
         low=0.0, high=100.0,
     )  # fmt: skip
+    server_tau: float = knob(
+        0.001, "least divisor of a step of fedadam, fedadagrad, fedyogi", low=1e-12, high=1.0
+    )
     server_momentum: float = knob(0.0, "momentum of the strategy fedavgm", low=0.0, high=0.999)
     proximal_mu: float = knob(0.1, "pull of the strategy fedprox to the global model", low=0.0)
     weight_by: str = knob(
@@ -103,7 +107,12 @@ class Settings:
     activation: str = knob("relu", "applied to U W (fedlap+)", choices=("relu", "tanh", "none"))
     structure_norm: bool = knob(True, "normalise the structure features (fedlap+, fedlap)")
     column_weights: str = knob(
-        "none", "weights of the basis' columns (fedlap+)", choices=("none", "eigenvalue")
+        "none",
+        "weights of the basis' columns (fedlap+)",
+        choices=("none", "eigenvalue", "diffusion"),
+    )
+    diffusion: float = knob(
+        20.0, "t of the column weights diffusion, exp(-t eigenvalue)", low=0.0, high=10_000.0
     )
     smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W (fedlap+)", low=0.0)
     row_smoothing: float = knob(1.0, "lambda of the learned rows' regulariser (fedlap)", low=0.0)
@@ -113,6 +122,11 @@ class Settings:
         "weight of the loss of each model alone, f and g (fedlap+, fedlap)",
         low=0.0,
         high=1_000.0,
+    )
+    fusion: str = knob(
+        "sum",
+        "logits of f and g: their sum, or f with a weight that validation chooses",
+        choices=FUSIONS,
     )
     unit_norm: bool = knob(False, "divide W by its norm (fedlap+)")
 
@@ -194,6 +208,11 @@ class Settings:
     def needs_basis(self) -> bool:
         """Whether the offline phase runs before training."""
         return self.spectral or self.method == "fedlap+"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether validation chooses a weight of the feature model."""
+        return self.fusion == "validation"
 
     @property
     def kept(self) -> int:

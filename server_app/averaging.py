@@ -4,12 +4,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from flwr.app import ArrayRecord, RecordDict
 
 from client_app.records import from_arrays, numbers, to_arrays
 from client_app.task import Task
+from fedlap_app.learning.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.methods.fedavg import stage_seed
-from fedlap_app.methods.scores import Best, total, unpack
+from fedlap_app.methods.scores import Best, is_better, total, unpack, unpack_all
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid
 from server_app.observer import Observer
@@ -53,14 +55,35 @@ class Progress:
 
     def scored(self, number: int, arrays: ArrayRecord, replies: Sequence[RecordDict]) -> None:
         """Take in how the global model of a round scored at the clients."""
-        totals = total([unpack(numbers(reply, "scores")) for reply in replies])
+        weight, totals = _best_weight(replies)
         if self.best.takes(number, totals):
             self.best_arrays, self.best_luggage = arrays, self.luggage.snapshot()
+            if self.settings.weighted and FEATURE_WEIGHT in arrays:
+                self.best_arrays = with_weight(arrays, weight)
         self.rounds = number
         row = {"stage": self.stage, "round": number, "train_loss": self._loss, **totals}
+        if self.settings.weighted:
+            row["feature_weight"] = weight
         self.folder.add_round({**row, "seconds": time.perf_counter() - self.started})
         stages, rounds = self.settings.self_training + 1, self.settings.rounds
         self.observer.round_done(self.stage * rounds + number, stages * rounds, totals)
+
+
+def _best_weight(replies: Sequence[RecordDict]) -> tuple[float, dict[str, float]]:
+    """The weight of the feature model that validates best, and the totals with it."""
+    clients = [unpack_all(numbers(reply, "scores")) for reply in replies]
+    choices = [total(scores) for scores in zip(*clients, strict=True)]
+    chosen = 0
+    for number, totals in enumerate(choices):
+        if number and is_better(totals, choices[chosen]):
+            chosen = number
+    return FEATURE_WEIGHTS[chosen], choices[chosen]
+
+
+def with_weight(arrays: ArrayRecord, weight: float) -> ArrayRecord:
+    """The same model with a weight of its feature model."""
+    chosen = to_arrays({FEATURE_WEIGHT: np.array([weight], dtype=np.float32)})
+    return ArrayRecord({**arrays, **chosen})
 
 
 def run_fedavg(

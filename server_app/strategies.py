@@ -124,8 +124,8 @@ def _options(settings: Settings) -> dict[str, float]:
         return {"proximal_mu": settings.proximal_mu}
     if settings.strategy == "fedavgm":
         return {"server_momentum": settings.server_momentum, "server_learning_rate": rate or 1.0}
-    if settings.strategy in ("fedadam", "fedadagrad", "fedyogi") and rate:
-        return {"eta": rate}
+    if settings.strategy in ("fedadam", "fedadagrad", "fedyogi"):
+        return {"tau": settings.server_tau} | ({"eta": rate} if rate else {})
     return {}
 
 

@@ -4,8 +4,14 @@ import torch
 from torch import Tensor, nn
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.learning.evaluation import Evaluation, evaluate, score
 from fedlap_app.learning.models import build_model
-from fedlap_app.learning.specs import ModelSpec, StructureSpec
+from fedlap_app.learning.specs import (
+    FEATURE_WEIGHT,
+    FEATURE_WEIGHTS,
+    ModelSpec,
+    StructureSpec,
+)
 from fedlap_app.learning.structure import StructureModel, build_structure, rayleigh_quotient
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.learning.training import Objective, cross_entropy, loss_of
@@ -20,12 +26,21 @@ class TwoBranches(nn.Module):
         Reads the tensors; None: the structure alone.
     structure : nn.Module
         Reads structure features.
+    weighted : bool (default: False)
+        Whether predictions weight the feature model; the weight is no parameter but travels with
+        them, so that whoever holds the model predicts the same.
     """
 
-    def __init__(self, features: nn.Module | None, structure: nn.Module) -> None:
+    feature_weight: Tensor | None
+
+    def __init__(
+        self, features: nn.Module | None, structure: nn.Module, *, weighted: bool = False
+    ) -> None:
         super().__init__()
         self.features = features
         self.structure = structure
+        used = weighted and features is not None
+        self.register_buffer(FEATURE_WEIGHT, torch.ones(1) if used else None)
 
     def structure_logits(self, tensors: GraphTensors) -> Tensor:
         """Logits of the structure model."""
@@ -38,7 +53,14 @@ class TwoBranches(nn.Module):
 
     def forward(self, tensors: GraphTensors) -> Tensor:
         """Logits of all nodes, (n, classes)."""
-        return torch.stack(self.branches(tensors)).sum(dim=0)
+        return self.fuse(self.branches(tensors), self.feature_weight)
+
+    def fuse(self, branches: list[Tensor], weight: Tensor | float | None) -> Tensor:
+        """Add the logits or, with a weight of the feature model, the log-probabilities."""
+        if weight is None or len(branches) == 1:
+            return torch.stack(branches).sum(dim=0)
+        structure, features = (logits.log_softmax(dim=1) for logits in branches)
+        return structure + weight * features
 
 
 class FusedModel(TwoBranches):
@@ -54,10 +76,23 @@ class FusedModel(TwoBranches):
         return logits
 
 
-def build_fused(features: ModelSpec | None, structure: StructureSpec, seed: int) -> FusedModel:
+def build_fused(
+    features: ModelSpec | None, structure: StructureSpec, seed: int, *, weighted: bool = False
+) -> FusedModel:
     """Make both models on the CPU; the same seed gives the same weights everywhere."""
     model = None if features is None else build_model(features, seed)
-    return FusedModel(model, build_structure(structure, seed))
+    return FusedModel(model, build_structure(structure, seed), weighted=weighted)
+
+
+def evaluate_weights(model: nn.Module, tensors: GraphTensors) -> list[Evaluation]:
+    """Scores with each of `FEATURE_WEIGHTS`; those of the model as it is when it has no weight."""
+    if not isinstance(model, TwoBranches) or model.feature_weight is None:
+        return [evaluate(model, tensors)]
+    model.eval()
+    with torch.inference_mode():
+        branches = model.branches(tensors)
+        choices = [model.fuse(branches, weight) for weight in FEATURE_WEIGHTS]
+        return [score(logits.log_softmax(dim=1).cpu().numpy(), tensors) for logits in choices]
 
 
 def branch_cross_entropy(model: TwoBranches, tensors: GraphTensors, branch: float) -> Tensor:

@@ -27,8 +27,15 @@ class RowModel(TwoBranches):
 
     learns_unlabelled = True  # the regulariser moves rows where no node has a label
 
-    def __init__(self, features: nn.Module | None, structure: StructureHead, held: int) -> None:
-        super().__init__(features, structure)
+    def __init__(
+        self,
+        features: nn.Module | None,
+        structure: StructureHead,
+        held: int,
+        *,
+        weighted: bool = False,
+    ) -> None:
+        super().__init__(features, structure, weighted=weighted)
         self.rows = nn.Parameter(torch.zeros(held, structure.spec.width))
 
     def directions(self) -> Tensor:
@@ -42,12 +49,17 @@ class RowModel(TwoBranches):
 
 
 def build_row_model(
-    features: ModelSpec | None, structure: StructureSpec, seed: int, held: int
+    features: ModelSpec | None,
+    structure: StructureSpec,
+    seed: int,
+    held: int,
+    *,
+    weighted: bool = False,
 ) -> RowModel:
     """Make a model for `held` rows on the CPU; the same seed gives the same weights everywhere."""
     model = None if features is None else build_model(features, seed)
     with seeded(seed):
-        return RowModel(model, StructureHead(structure), held)
+        return RowModel(model, StructureHead(structure), held, weighted=weighted)
 
 
 def smooth_rows(strength: float, branch: float = 0.0) -> Objective:

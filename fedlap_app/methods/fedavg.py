@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedlap_app.learning.determinism import one_thread
-from fedlap_app.learning.evaluation import Evaluation, evaluate
+from fedlap_app.learning.evaluation import Evaluation
+from fedlap_app.learning.fusion import evaluate_weights
 from fedlap_app.learning.optimizer import Optimizer
 from fedlap_app.learning.parameters import load_parameters, parameters_of
 from fedlap_app.learning.specs import TrainSpec
@@ -29,9 +30,21 @@ Moments = Mapping[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class RoundResult:
-    """A client's part of one round; the moments are those of its optimiser at the end."""
+    """A client's part of one round.
 
-    received: Evaluation
+    Attributes
+    ----------
+    received : list of Evaluation
+        Scores of the global model, with every weight that it may have.
+    parameters : Parameters
+        The trained model.
+    report : TrainReport
+        How its training went.
+    moments : Moments
+        State of the optimiser at the end.
+    """
+
+    received: list[Evaluation]
     parameters: Parameters
     report: TrainReport
     moments: Moments
@@ -71,7 +84,7 @@ def client_round(
     """
     with one_thread():
         load_parameters(model, parameters)
-        received = evaluate(model, tensors)
+        received = evaluate_weights(model, tensors)
         if proximal_mu:
             objective = proximal(objective, proximal_mu, model)
         rule = Optimizer(model.parameters(), spec)

@@ -7,6 +7,7 @@ Every organisation holds its own rows of the basis and the eigenvalues; what is 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from fedlap_app.learning.fusion import build_fused, smooth_cross_entropy
@@ -19,6 +20,8 @@ from fedlap_app.methods.offline.bases import FinishedBasis
 from fedlap_app.settings import FEDLAP, Settings
 
 NAME = "fedlap+"
+
+Floats = NDArray[np.float64]
 
 
 def method_model(
@@ -35,7 +38,7 @@ def method_model(
         return build_model(features, settings.seed)
     structure = settings.structure_spec(num_classes)
     used = None if settings.model == "none" else features
-    return build_fused(used, structure, settings.seed)
+    return build_fused(used, structure, settings.seed, weighted=settings.weighted)
 
 
 def method_objective(settings: Settings) -> Objective:
@@ -57,9 +60,18 @@ def attach(tensors: GraphTensors, basis: FinishedBasis, settings: Settings) -> G
     found = min(basis.U.shape[1], settings.kept)
     rows = np.zeros((basis.U.shape[0], settings.kept))
     values = np.zeros(settings.kept)
-    rows[:, :found] = basis.U[:, :found] * math.sqrt(basis.facts.nodes)
     values[:found] = basis.eigenvalues[:found]
-    if settings.column_weights == "eigenvalue":
-        largest = np.abs(values).max(initial=0.0)
-        rows *= np.abs(values) / (largest or 1.0)
+    scale = math.sqrt(basis.facts.nodes) * _column_weights(settings, values[:found])
+    rows[:, :found] = basis.U[:, :found] * scale
     return tensors.with_basis(rows, values)
+
+
+def _column_weights(settings: Settings, eigenvalues: Floats) -> Floats:
+    """How much each column of the basis counts, at most 1."""
+    weights = np.ones_like(eigenvalues)
+    if settings.column_weights == "eigenvalue":
+        weights = np.abs(eigenvalues) / (np.abs(eigenvalues).max(initial=0.0) or 1.0)
+    if settings.column_weights == "diffusion" and len(eigenvalues):
+        # The heat kernel exp(-t L): far from the smooth end a column counts less and less.
+        weights = np.exp(-settings.diffusion * (eigenvalues - eigenvalues.min()))
+    return weights

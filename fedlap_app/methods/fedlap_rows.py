@@ -26,7 +26,7 @@ def row_model(settings: Settings, num_features: int, num_classes: int, held: int
     used = None if settings.model == "none" else features
     # Rows are learned freely: an activation before the norm would only hide some of them.
     structure = replace(settings.structure_spec(num_classes), activation="none")
-    return build_row_model(used, structure, settings.seed, held)
+    return build_row_model(used, structure, settings.seed, held, weighted=settings.weighted)
 
 
 def with_share(tensors: GraphTensors, subgraph: Subgraph, settings: Settings) -> GraphTensors:

@@ -27,6 +27,17 @@ def pack(evaluation: "Evaluation") -> list[float]:
     return packed
 
 
+def pack_all(evaluations: "Sequence[Evaluation]") -> list[float]:
+    """Several scores of one client, one after the other."""
+    return [value for evaluation in evaluations for value in pack(evaluation)]
+
+
+def unpack_all(packed: Sequence[float]) -> list[dict[str, float]]:
+    """What `pack_all` packed, by name."""
+    size = len(SPLITS) * len(_FIELDS)
+    return [unpack(packed[start : start + size]) for start in range(0, len(packed), size)]
+
+
 def unpack(packed: Sequence[float]) -> dict[str, float]:
     """The same numbers by name."""
     names = [f"{split}-{field}" for split in SPLITS for field in _FIELDS]

@@ -61,6 +61,16 @@ def test_columns_can_be_weighted_by_their_eigenvalues(settings, tensors):
     np.testing.assert_allclose(weighted.numpy(), plain.numpy() * basis.eigenvalues, rtol=1e-5)
 
 
+def test_columns_can_be_weighted_by_the_heat_kernel(settings, tensors):
+    basis = basis_of(tensors.num_nodes, 6, nodes=400)
+    plain = attach(tensors, basis, settings).basis
+    chosen = replace(settings, column_weights="diffusion", diffusion=3.0)
+    heat = np.exp(-3.0 * (basis.eigenvalues - 0.1))
+    np.testing.assert_allclose(
+        attach(tensors, basis, chosen).basis.numpy(), plain.numpy() * heat, rtol=1e-5
+    )
+
+
 def test_logits_are_added_and_the_feature_model_can_be_left_out(settings, tensors):
     data = attach(tensors, basis_of(tensors.num_nodes, 6, 400), settings)
     model = method_model(settings, 12, 3).eval()

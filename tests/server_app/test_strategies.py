@@ -55,6 +55,26 @@ def test_fedadam_moves_the_model_as_its_formula_says(settings, make_grid, observ
         np.testing.assert_allclose(result[name], moved, rtol=1e-4, atol=1e-6)
 
 
+def test_plain_steps_averaged_and_taken_by_fedadam_are_adam_on_all_data(
+    settings, make_grid, observer
+):
+    """One step of gradient descent a client: the mean of the models moves by the whole gradient."""
+    settings = replace(
+        settings, strategy="fedadam", server_learning_rate=0.02, server_tau=1e-8, optimizer="sgd",
+        learning_rate=1.0, weight_decay=0.0, dropout=0.0, input_dropout=0.0, rounds=1,
+    )  # fmt: skip
+    grid = make_grid(settings)
+    run(grid, settings, observer)
+    first = model_of(messages(grid, "train")[0][0])
+    result = model_of(messages(grid, "evaluate")[0][0])
+    rate = 0.02 * np.sqrt(1 - 0.99**2) / (1 - 0.9**2)
+    steps = np.concatenate([(result[name] - first[name]).ravel() for name in first])
+    moved = np.abs(steps[steps != 0])
+    # The first step of Adam is the sign of the gradient, whatever its size.
+    assert np.median(moved) == pytest.approx(rate, rel=1e-3)
+    assert moved.max() <= rate * 1.001
+
+
 def test_fedprox_keeps_clients_closer_to_the_global_model(settings, make_grid, observer):
     moved = {}
     for strength in (0.0, 100.0):
