@@ -50,12 +50,12 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
     settings, task = organisation.settings, Task.of(content)
     number = number_in(content, "server-round")
     kept = None
-    if settings.optimizer_state == "keep":
+    if settings.optimizer_state == "keep" and not settings.server_steps:
         kept = kept_moments(organisation, state, task)
     result = client_round(
         organisation.model,
         organisation.tensors_for(task),
-        settings.train_spec,
+        settings.round_spec,
         rows.received(organisation, content),
         seed=round_seed(settings.seed, task.stage, organisation.name, number),
         objective=method_objective(settings),

@@ -84,9 +84,6 @@ class Settings:
         0.0, "step size of the strategies fedavgm, fedadam, fedadagrad, fedyogi; 0: Flower's",
         low=0.0, high=100.0,
     )  # fmt: skip
-    server_tau: float = knob(
-        0.001, "least divisor of a step of fedadam, fedadagrad, fedyogi", low=1e-12, high=1.0
-    )
     server_momentum: float = knob(0.0, "momentum of the strategy fedavgm", low=0.0, high=0.999)
     proximal_mu: float = knob(0.1, "pull of the strategy fedprox to the global model", low=0.0)
     weight_by: str = knob(
@@ -97,6 +94,11 @@ class Settings:
     weight_decay: float = knob(0.005, "L2 penalty of the optimiser", low=0.0, high=10.0)
     optimizer_state: str = knob(
         "reset", "moments of the local optimiser at a new round", choices=("reset", "keep")
+    )
+    optimizer_at: str = knob(
+        "client",
+        "who takes the optimiser's steps; server: with averaged gradients (fedlap+, fedavg)",
+        choices=("client", "server"),
     )
     device: str = knob("auto", "where a client computes", choices=("auto", "cpu", "cuda"))
 
@@ -193,6 +195,8 @@ class Settings:
             )
         if self.method == FEDLAP:
             self._check_fedlap()
+        if self.optimizer_at == "server":
+            self._check_server_steps()
         require_profile(self.backend, self.profile, no_pads=self.insecure_no_pads)
         parse_widths(self.hidden)
         parse_widths(self.structure_hidden)
@@ -203,6 +207,23 @@ class Settings:
                 "spectral = true asks for a basis that method fedlap replaces by learned rows: "
                 "leave it out, or try method = 'fedlap+'"
             )
+
+    def _check_server_steps(self) -> None:
+        for key, value, needed in (
+            ("local-epochs", self.local_epochs, 1),
+            ("optimizer", self.optimizer, "adam"),
+            ("strategy", self.strategy, "fedavg"),
+        ):
+            if value != needed:
+                raise ConfigError(
+                    f"{key} = {value!r} does not go with optimizer-at = 'server', where a round is "
+                    f"one step of Adam with averaged gradients: try {key} = {needed!r}"
+                )
+
+    @property
+    def server_steps(self) -> bool:
+        """Whether the server takes the optimiser's steps, in methods that average all."""
+        return self.optimizer_at == "server" and self.method in ("fedlap+", "fedavg")
 
     @property
     def needs_basis(self) -> bool:
@@ -256,8 +277,18 @@ class Settings:
         )
 
     @property
+    def round_spec(self) -> TrainSpec:
+        """What an organisation does in one round with others."""
+        if not self.server_steps:
+            return self.train_spec
+        # The mean of models that moved by their gradients moves by the mean gradient.
+        return TrainSpec(
+            epochs=1, optimizer="sgd", learning_rate=1.0, weight_decay=self.weight_decay
+        )
+
+    @property
     def train_spec(self) -> TrainSpec:
-        """What an organisation does in one round."""
+        """What an organisation does in one round by itself."""
         return TrainSpec(
             epochs=self.local_epochs,
             optimizer=cast(OptimizerName, self.optimizer),

@@ -36,6 +36,10 @@ _CLASSES: dict[str, type[FedAvg]] = {
 }
 
 
+# Adam's usual constants, as a client's own Adam has them; Flower's are others.
+ADAM = {"beta_1": 0.9, "beta_2": 0.999, "tau": 1e-8}
+
+
 class RoundObserver(Protocol):
     """Is told what came back in a round."""
 
@@ -107,7 +111,7 @@ def member_strategy(
     settings: Settings, members: Sequence[Member], observer: RoundObserver, luggage: Luggage
 ) -> FedAvg:
     """Flower's strategy of the settings, in which all members take part in every round."""
-    base = _CLASSES[settings.strategy]
+    base = FedAdam if settings.server_steps else _CLASSES[settings.strategy]
     bases = (_Observed, _Everyone) if base is FedAvg else (_Observed, base, _Everyone)
     strategy: Any = type(base.__name__, bases, {})(
         train_metrics_aggr_fn=_loss_record, **_options(settings)
@@ -124,8 +128,10 @@ def _options(settings: Settings) -> dict[str, float]:
         return {"proximal_mu": settings.proximal_mu}
     if settings.strategy == "fedavgm":
         return {"server_momentum": settings.server_momentum, "server_learning_rate": rate or 1.0}
-    if settings.strategy in ("fedadam", "fedadagrad", "fedyogi"):
-        return {"tau": settings.server_tau} | ({"eta": rate} if rate else {})
+    if settings.server_steps:
+        return {"eta": settings.learning_rate, "eta_l": 1.0, **ADAM}
+    if settings.strategy in ("fedadam", "fedadagrad", "fedyogi") and rate:
+        return {"eta": rate}
     return {}
 
 
