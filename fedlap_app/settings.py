@@ -138,7 +138,7 @@ class Settings:
     rank: int = knob(0, "eigenvectors that are kept; 0: as many as vectors", low=0, high=10_000)
     keep: str = knob("smallest", "which eigenvalues are kept", choices=KEEP)
     block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000)
-    backend: str = knob("mask", "how sums are hidden from the server", choices=BACKENDS)
+    backend: str = knob("ckks", "how sums are hidden from the server", choices=BACKENDS)
     profile: str = knob(
         "auto", "parameters of the back end; auto: its usual ones", choices=("auto", *PROFILES)
     )

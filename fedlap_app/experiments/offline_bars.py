@@ -6,13 +6,13 @@ They are made of the seconds that the process computed, so that others on the ma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fedlap_app.planning.columns import CKKS, MASK, PLAIN
 from fedlap_app.planning.exchanges import Phase
 from fedlap_app.planning.values import values_of
 from fedlap_app.secure.ckks.profiles import capacity_of
 
 BARE, TEXTBOOK = "bare", "textbook"
-PLAIN, MASK = "plain", "mask"
-CKKS, CKKS_LARGE = "ckks", "ckks-4096"
+PAPER = "paper"
 
 PLAIN_LIMIT = 3.0
 MASK_SHARE, MASK_NANOSECONDS = 1.2, 8.0
