@@ -31,13 +31,12 @@ class CiphertextBackend(SumBackend):
     @property
     def weakness(self) -> str:
         """Warning for the start of a run."""
-        if self._padded:
-            return super().weakness
-        return (
+        without = (
             f"{NO_PADS} leaves out the pads inside of the ciphertexts: whoever holds a key and "
             "gets single ciphertexts from the server reads single contributions; use it for "
             "measurements only."
         )
+        return " ".join(filter(None, ("" if self._padded else without, super().weakness)))
 
     @property
     def _padded(self) -> bool:

@@ -35,6 +35,15 @@ class TensealBackend(CiphertextBackend):
         without_pads(TENSEAL_DEFAULT.name),
     )
 
+    @property
+    def weakness(self) -> str:
+        """Warning for the start of a run."""
+        profile = (
+            f"The profile {TENSEAL_DEFAULT.name} is for comparison only: its messages are several "
+            "times larger, and the server parses what clients send."
+        )
+        return " ".join(filter(None, (profile, super().weakness)))
+
     @classmethod
     def body_bytes(cls, profile: str, this: Sum, *, summed: bool) -> int:
         """Bytes of a sum or of one contribution to it, header not counted."""

@@ -110,6 +110,13 @@ def test_without_pads_single_contributions_can_be_read(rings):
     np.testing.assert_allclose(opened[:50], values, rtol=0, atol=1e-6)
 
 
+def test_the_run_warns_of_everything_that_is_weaker(rings):
+    with pytest.warns(InsecureWarning) as caught:
+        backends(rings, 2, without_pads(PROFILE))
+    for words in ("for comparison only", "insecure-no-pads leaves out", "With two members"):
+        assert words in str(caught[0].message)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e40])
 def test_what_could_wrap_is_refused(rings, value):
     member = backends(rings, 3)[0]
