@@ -6,7 +6,7 @@ from fedlap_app.secure.ckks.profiles import CAPACITIES
 from fedlap_app.settings import Settings
 
 PLAIN, MASK, CKKS = "plain", "mask", "ckks"
-_USUAL, *_OTHERS = CAPACITIES
+_, *_OTHERS = CAPACITIES
 COLUMNS = (PLAIN, MASK, CKKS, *_OTHERS)
 
 
@@ -21,5 +21,5 @@ def with_sums(settings: Settings, column: str) -> Settings:
         return settings
     if column not in (CKKS, *_OTHERS):
         return replace(settings, backend=column, profile="auto", insecure_no_pads=False)
-    profile = _USUAL if column == CKKS else column
+    profile = "auto" if column == CKKS else column
     return replace(settings, backend=CKKS, profile=profile)

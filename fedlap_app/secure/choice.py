@@ -6,6 +6,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.secure.accumulator import Accumulator
 from fedlap_app.secure.backend import SumBackend
 from fedlap_app.secure.ckks.backend import CkksAccumulator, CkksBackend
+from fedlap_app.secure.ckks.parameters import CKKS_4096
 from fedlap_app.secure.ckks.profiles import CAPACITIES, without_pads
 from fedlap_app.secure.ckks.tenseal_backend import TensealAccumulator, TensealBackend
 from fedlap_app.secure.header import Header, Sum
@@ -53,9 +54,22 @@ def require_profile(backend: str, profile: str, *, no_pads: bool) -> None:
         )
 
 
-def full_profile(backend: str, profile: str, *, no_pads: bool) -> str:
-    """The profile of a run as its headers name it."""
-    chosen = profiles_of(backend)[0] if profile == _AUTO else profile
+def full_profile(backend: str, profile: str, *, no_pads: bool, large_sums: bool = False) -> str:
+    """The profile of a run as its headers name it.
+
+    Parameters
+    ----------
+    backend, profile
+        Names; `auto`: the usual one, or the one for larger sums.
+    no_pads
+        Whether pads are left out.
+    large_sums
+        Whether sums may grow beyond what the usual one holds.
+    """
+    chosen = profile
+    if profile == _AUTO:
+        larger = backend == _CKKS and large_sums
+        chosen = CKKS_4096.name if larger else profiles_of(backend)[0]
     return without_pads(chosen) if no_pads else chosen
 
 
