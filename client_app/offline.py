@@ -49,10 +49,10 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
         if kind == PUT:
             which = "common" if own.get("which") == "common" else "own"
             post.write(f"{which}-{place}-{_index(own)}", _bytes(own, "body"))
-            return _reply(b"", b"", 0.0, 0.0)
+            return _reply(b"", b"", 0.0)
         if kind == GET:
             whole = post.read(f"reply-{place}", 1)[0]
-            return _reply(part_of(whole, _index(own), limit), b"", 0.0, 0.0)
+            return _reply(part_of(whole, _index(own), limit), b"", 0.0)
         request = Request(
             kind=kind,
             job="" if job == NO_JOB else job,
@@ -68,11 +68,13 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
             post.write(f"reply-{place}", reply)
         _clean(post, f"reply-{place}")
     seconds = time.perf_counter() - started
-    return _reply(body, hashes, seconds, member.seconds_secure)
+    return _reply(body, hashes, seconds, *member.seconds_secure)
 
 
-def _reply(body: Data, hashes: bytes, seconds: float, secure: float) -> RecordDict:
-    reply = ConfigRecord({"seconds": [seconds, secure]})
+def _reply(
+    body: Data, hashes: bytes, seconds: float, sealing: float = 0.0, opening: float = 0.0
+) -> RecordDict:
+    reply = ConfigRecord({"seconds": [seconds, sealing, opening]})
     if len(body):
         reply["body"] = bytes(body)
     if hashes:

@@ -23,7 +23,7 @@ from fedlap_app.learning.specs import (
 )
 from fedlap_app.methods.offline.spec import LAYOUTS, OfflineSpec
 from fedlap_app.secure.choice import BACKENDS, PROFILES, full_profile, require_profile
-from fedlap_app.spectral.operators import KINDS
+from fedlap_app.spectral.operators import KINDS, UNNORMALISED
 from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
 
@@ -154,9 +154,11 @@ class Settings:
     rank: int = knob(0, "eigenvectors that are kept; 0: as many as vectors", low=0, high=10_000)
     keep: str = knob("smallest", "which eigenvalues are kept", choices=KEEP)
     block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000)
-    backend: str = knob("mask", "how sums are hidden from the server", choices=BACKENDS)
+    backend: str = knob("ckks", "how sums are hidden from the server", choices=BACKENDS)
     profile: str = knob(
-        "auto", "parameters of the back end; auto: its usual ones", choices=("auto", *PROFILES)
+        "auto",
+        "parameters of the back end; auto: what the operator needs",
+        choices=("auto", *PROFILES),
     )
     encryption_processes: int = knob(
         1, "processes of a client that encrypt; more pay for large graphs", low=1, high=256
@@ -273,7 +275,12 @@ class Settings:
             hide_topology=self.hide_topology,
             directed=self.directed,
             rows=self.method == FEDLAP,
-            profile=full_profile(self.backend, self.profile, no_pads=self.insecure_no_pads),
+            profile=full_profile(
+                self.backend,
+                self.profile,
+                no_pads=self.insecure_no_pads,
+                large_sums=self.operator in UNNORMALISED,
+            ),
         )
 
     @property

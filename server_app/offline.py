@@ -117,7 +117,7 @@ def _exchange(coordinator: Coordinator, post: Post, price: Price) -> None:
     for name, reply, facts in post.exchange(coordinator.requests):
         started = time.perf_counter()
         coordinator.take(name, reply)
-        price.note(facts.seconds, facts.secure, time.perf_counter() - started)
+        price.note(facts, time.perf_counter() - started)
     price.trips(post.trips, in_handshake=in_handshake)
 
 

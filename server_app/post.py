@@ -26,10 +26,11 @@ MESSAGE_TYPE = "query.offline"
 
 @dataclass(frozen=True)
 class Facts:
-    """Seconds that a client spent with a message, and with sealing and opening."""
+    """Seconds that a client spent with a message, with sealing and with opening."""
 
-    seconds: float
-    secure: float
+    seconds: float = 0.0
+    sealing: float = 0.0
+    opening: float = 0.0
 
 
 class Post:
@@ -162,6 +163,6 @@ def _bytes(content: RecordDict, key: str) -> bytes:
 def _facts(content: RecordDict) -> Facts:
     record = content.get("reply")
     taken = record.get("seconds") if isinstance(record, ConfigRecord) else None
-    if not isinstance(taken, list) or len(taken) != 2:
-        return Facts(0.0, 0.0)
-    return Facts(float(taken[0]), float(taken[1]))
+    if not isinstance(taken, list) or len(taken) != 3:
+        return Facts()
+    return Facts(*map(float, taken))

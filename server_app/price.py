@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from server_app.member_grid import Traffic
+from server_app.post import Facts
 
-_COUNTERS = ("round_trips", "handshake", "client_seconds", "secure_seconds", "adding_seconds")
+_COUNTERS = (
+    "round_trips", "handshake", "client_seconds", "sealing_seconds", "opening_seconds",
+    "adding_seconds",
+)  # fmt: skip
 
 
 @dataclass
@@ -20,8 +24,8 @@ class Price:
         Messages to every client, each with its reply, after and in the handshake.
     client_seconds
         Of all clients together, in handlers.
-    secure_seconds
-        Of all parties together, with sealing, adding and opening.
+    sealing_seconds, opening_seconds
+        Of all clients together, with sealing and with opening.
     adding_seconds
         Of the server, with adding.
     seconds
@@ -33,7 +37,8 @@ class Price:
     round_trips: int = 0
     handshake: int = 0
     client_seconds: float = 0.0
-    secure_seconds: float = 0.0
+    sealing_seconds: float = 0.0
+    opening_seconds: float = 0.0
     adding_seconds: float = 0.0
     seconds: float = 0.0
     up: dict[str, int] = field(default_factory=dict)
@@ -58,10 +63,16 @@ class Price:
             self.up[name] = self._traffic[name].up - up
             self.down[name] = self._traffic[name].down - down
 
-    def note(self, seconds: float, secure: float, adding: float) -> None:
+    @property
+    def secure_seconds(self) -> float:
+        """Of all parties together, with sealing, adding and opening."""
+        return self.sealing_seconds + self.opening_seconds + self.adding_seconds
+
+    def note(self, facts: Facts, adding: float) -> None:
         """Add what one reply took at the client, and to add it here."""
-        self.client_seconds += seconds
-        self.secure_seconds += secure + adding
+        self.client_seconds += facts.seconds
+        self.sealing_seconds += facts.sealing
+        self.opening_seconds += facts.opening
         self.adding_seconds += adding
 
     def trips(self, count: int, *, in_handshake: bool) -> None:
@@ -74,7 +85,7 @@ class Price:
     def resume(self, facts: Mapping[str, Any]) -> None:
         """Add what an earlier run spent on the job."""
         for name in _COUNTERS:
-            setattr(self, name, getattr(self, name) + facts[name])
+            setattr(self, name, getattr(self, name) + facts.get(name, 0))
         self._earlier += facts["seconds"]
         self._base = {
             name: (up - facts["up"][name], down - facts["down"][name])
@@ -84,7 +95,7 @@ class Price:
     def to_json(self) -> dict[str, Any]:
         """Everything, for the checkpoint and the run folder."""
         self.update()
-        names = (*_COUNTERS, "seconds", "up", "down")
+        names = (*_COUNTERS, "secure_seconds", "seconds", "up", "down")
         return {name: getattr(self, name) for name in names}
 
     def per_member(self) -> dict[str, dict[str, Any]]:

@@ -31,6 +31,24 @@ def test_every_setting_in_pyproject_has_a_comment():
         assert lines[row - 1].startswith("# "), key
 
 
+@pytest.mark.parametrize(
+    ("values", "profile"),
+    [
+        ({}, "ckks-2048"),
+        ({"operator": "regularised"}, "ckks-2048"),
+        ({"operator": "laplacian"}, "ckks-4096"),
+        ({"operator": "directed", "directed": True}, "ckks-4096"),
+        ({"operator": "laplacian", "profile": "ckks-2048"}, "ckks-2048"),
+        ({"operator": "laplacian", "backend": "mask"}, "q44"),
+        ({"profile": "tenseal-default"}, "tenseal-default"),
+        ({"insecure-no-pads": True}, "ckks-2048+insecure-no-pads"),
+    ],
+)
+def test_sums_are_encrypted_with_parameters_that_the_operator_needs(values, profile):
+    assert Settings().backend == "ckks"
+    assert parse_settings(values).offline_spec.profile == profile
+
+
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_presets_are_valid_for_every_way_of_running(path):
     values = read_preset(path)

@@ -63,8 +63,9 @@ def grid(
 @click.option("--check", is_flag=True, help="compare with scipy on the whole graph")
 @click.option(
     "--paper/--no-paper",
-    default=False,
-    help="add the paper's algorithm with default TenSEAL parameters, a few steps extrapolated",
+    default=None,
+    help="add the paper's algorithm with default TenSEAL parameters, a few steps extrapolated "
+    "(default: beside ckks)",
 )
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write the rows here")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw them here: .png, .svg or .pdf")
@@ -73,7 +74,7 @@ def offline(
     conf: Path | None,
     repeats: int,
     check: bool,
-    paper: bool,
+    paper: bool | None,
     csv_file: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -81,25 +82,33 @@ def offline(
 ) -> None:
     """Compare solvers and back ends of the offline phase with a bare numpy loop.
 
-    Without options: Cora, 10 random clients, 100 vectors in blocks of 10, all solvers and back
-    ends; --solver and --backend choose one. A solver that would take more than a minute is run
-    for a few steps and extrapolated.
+    Without options: Cora, 10 random clients, 100 vectors in blocks of 10, all solvers, back ends
+    and profiles of ckks; --solver, --backend and --profile choose one (and plain beside ckks). A
+    run that would take more than a minute is cut after a few steps and extrapolated.
     """
-    from fedlap_app.experiments.offline_bench import BACKENDS, bench_offline
+    from fedlap_app.experiments.offline_bench import bench_offline
     from fedlap_app.experiments.offline_table import draw, table_of
-    from fedlap_app.experiments.report_files import write_csv
+    from fedlap_app.experiments.report_files import check_chart, check_folder, write_csv
+    from fedlap_app.planning.columns import CKKS, COLUMNS, PLAIN, column_of
 
     set_verbosity(False)
-    usual = {"dataset": "cora", "clients": 10, "partition": "random"}
     given = collect(conf, options)
+    usual = {} if "data" in given else {"dataset": "cora", "clients": 10, "partition": "random"}
     settings = parse_settings({**usual, **given})
+    columns = list(COLUMNS)
+    if {"backend", "profile"} & set(given):
+        columns = [PLAIN] * (settings.backend == CKKS) + [column_of(settings)]
+    if csv_file is not None:
+        check_folder(csv_file)
+    if plot is not None:
+        check_chart(plot)
     report = bench_offline(
         settings,
         [settings.solver] if "solver" in given else list(SOLVERS),
-        [settings.backend] if "backend" in given else list(BACKENDS),
+        columns,
         turns=repeats,
         check=check,
-        paper=paper,
+        paper=CKKS in columns if paper is None else paper,
         say=lambda text: click.echo(text, err=True),
     )
     if csv_file is not None:

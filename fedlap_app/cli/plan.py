@@ -81,10 +81,10 @@ def _text(report: dict[str, Any], *, in_process: bool) -> str:
         f"round trips: {about}{report['round_trips']} and {report['handshake_round_trips']} "
         "in the handshake, if no direction is lost",
         "",
-        f"{'':32}" + "".join(f"{backend:>14}" for backend in plans),
+        f"{'':32}" + "".join(f"{backend:>17}" for backend in plans),
     ]
     for label, key, scale, unit in _ROWS:
-        cells = "".join(f"{_value(plans[b], key) * scale:>11.2f} {unit:<2}" for b in plans)
+        cells = "".join(f"{_value(plans[b], key) * scale:>14.2f} {unit:<2}" for b in plans)
         lines.append(f"{label:<32}{cells}".rstrip())
     where = (
         "all parties one after the other in this process"

@@ -6,13 +6,13 @@ They are made of the seconds that the process computed, so that others on the ma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fedlap_app.planning.columns import CKKS, MASK, PLAIN
 from fedlap_app.planning.exchanges import Phase
 from fedlap_app.planning.values import values_of
-from fedlap_app.secure.ckks.backend import parameters_of
+from fedlap_app.secure.ckks.profiles import capacity_of
 
 BARE, TEXTBOOK = "bare", "textbook"
-PLAIN, MASK = "plain", "mask"
-CKKS, CKKS_LARGE = "ckks", "ckks-4096"
+PAPER = "paper"
 
 PLAIN_LIMIT = 3.0
 MASK_SHARE, MASK_NANOSECONDS = 1.2, 8.0
@@ -52,7 +52,7 @@ def bars_of(phases: Mapping[str, Phase], rows: Sequence[dict[str, Any]]) -> list
         added = 1e3 * (seconds[CKKS] - seconds[PLAIN]) / count
         found.append(_bar(solver, "ckks - plain, ms a ciphertext", added, CKKS_MILLISECONDS))
         sent = next(row["bytes_up_per_client"] for row in rows if row["backend"] == CKKS)
-        slots = count * parameters_of(phases[CKKS].spec.profile).degree / len(phases[CKKS].frames)
+        slots = count * capacity_of(phases[CKKS].spec.profile).slots / len(phases[CKKS].frames)
         found.append(_bar(solver, "ckks, bytes a slot", sent / slots, CKKS_SLOT_BYTES))
     return found
 

@@ -7,25 +7,18 @@ from typing import Any
 
 from fedlap_app.experiments.bare_loop import run_bare, run_textbook
 from fedlap_app.experiments.bare_parts import Blocks
-from fedlap_app.experiments.offline_bars import (
-    BARE,
-    CKKS,
-    CKKS_LARGE,
-    MASK,
-    PLAIN,
-    TEXTBOOK,
-    bars_of,
-    bars_of_paper,
-)
+from fedlap_app.experiments.offline_bars import BARE, TEXTBOOK, bars_of, bars_of_paper
 from fedlap_app.experiments.offline_turn import Loop, Turn, loop_turn, medians, phase_turn
 from fedlap_app.experiments.paper_default import paper_row
 from fedlap_app.experiments.spectrum import compare, run_spectrum
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.planning.columns import CKKS, MASK, with_sums
 from fedlap_app.planning.exchanges import Phase
 from fedlap_app.planning.plan import find_subgraphs
 from fedlap_app.planning.shape import shape_of
 from fedlap_app.planning.traffic import traffic_of
 from fedlap_app.planning.values import values_of
+from fedlap_app.secure.ckks.tenseal_parameters import TENSEAL_DEFAULT
 from fedlap_app.settings import Settings
 
 LONGEST = 60.0
@@ -33,9 +26,8 @@ LONGEST = 60.0
 
 FEW_VECTORS = 20
 MANY_ROUNDS = 1000
-BACKENDS = (PLAIN, MASK, CKKS, CKKS_LARGE)
-"""Back ends, and other profiles of them by their own names."""
-
+FEW_SLOW_VECTORS = 4
+MANY_SLOW_CIPHERTEXTS = 2000
 _COUNTED = (
     "round_trips", "bytes_up_per_client", "bytes_down_per_client", "values_per_client",
     "bytes_per_value_up",
@@ -96,15 +88,6 @@ def bench_offline(
     }
 
 
-def with_sums(settings: Settings, name: str) -> Settings:
-    """Settings with the back end, or the profile of one, that a row is named after."""
-    backend, profile = (CKKS, name) if name == CKKS_LARGE else (name, "auto")
-    if backend == settings.backend and name != CKKS_LARGE:
-        profile = settings.profile
-    keeps_pads = backend != CKKS or not settings.insecure_no_pads
-    return replace(settings, backend=backend, profile=profile, insecure_no_pads=not keeps_pads)
-
-
 class _Bench:
     """Measurements of one solver."""
 
@@ -124,8 +107,9 @@ class _Bench:
         """Rows of the bare loops and of the back ends."""
         name = self.settings.solver
         say(f"{name}: a run that is not timed")
-        short = self._short(backends[0])
-        facts = {each: self._facts(each, short, check) for each in backends}
+        shared = self._short(backends[0])
+        short = {each: self._short_slow(each) or shared for each in backends}
+        facts = {each: self._facts(each, short[each], check) for each in backends}
         taken: dict[str, list[Turn]] = {each: [] for each in (*self.loops, *backends)}
         rows: dict[str, Blocks | None] = {}
         for turn in range(turns):
@@ -134,10 +118,10 @@ class _Bench:
                 measured, rows[each] = loop_turn(self.settings, self.subgraphs, loop)
                 taken[each].append(measured)
             for each in backends:
-                taken[each].append(phase_turn(with_sums(short or self.settings, each)))
+                taken[each].append(phase_turn(with_sums(short[each] or self.settings, each)))
         quality = {each: self._checked(rows[each], check) for each in self.loops}
         bare = [self._row(each, taken[each], quality[each]) for each in self.loops]
-        return bare + [self._row(each, taken[each], facts[each], short) for each in backends]
+        return bare + [self._row(each, taken[each], facts[each], short[each]) for each in backends]
 
     def _profile(self, backend: str) -> str | None:
         """Parameters of the sums, if there are any."""
@@ -152,6 +136,21 @@ class _Bench:
         few = replace(settings, vectors=FEW_VECTORS, rank=0)
         a_round = phase_turn(few).iteration.wall / few.offline_spec.rounds()
         return few if a_round * rounds > LONGEST else None
+
+    def _short_slow(self, backend: str) -> Settings | None:
+        """Settings of very few steps for ciphertexts that are an order of magnitude slower."""
+        few = FEW_SLOW_VECTORS
+        if backend != TENSEAL_DEFAULT.name or self.settings.vectors <= 2 * few:
+            return None
+        if self._ciphertexts(self.settings) < MANY_SLOW_CIPHERTEXTS:
+            return None
+        return replace(self.settings, vectors=few, rank=0, block=min(self.settings.block, few))
+
+    def _ciphertexts(self, settings: Settings) -> int:
+        """Ciphertexts of all members with the profile tenseal-default."""
+        spec = with_sums(settings, TENSEAL_DEFAULT.name).offline_spec
+        phase = Phase(spec, shape_of(self.subgraphs), settings.seed)
+        return sum(each.ciphertexts for each in values_of(phase).values())
 
     def _facts(self, backend: str, short: Settings | None, check: bool) -> Row:
         """What a run counts; of one that is cut short it is predicted."""
@@ -173,12 +172,18 @@ class _Bench:
         found = compare(self.settings, self.subgraphs, named)
         return {key: found[key] for key in _QUALITY}
 
+    def _share(self, backend: str, short: Settings) -> float:
+        """How many times more the whole run has to do than a short one."""
+        if backend == TENSEAL_DEFAULT.name:
+            return self._ciphertexts(self.settings) / self._ciphertexts(short)
+        return self.settings.offline_spec.rounds() / short.offline_spec.rounds()
+
     def _row(
         self, backend: str, turns: list[Turn], facts: Row, short: Settings | None = None
     ) -> Row:
         seconds = medians(turns)
         if short is not None:
-            share = self.settings.offline_spec.rounds() / short.offline_spec.rounds()
+            share = self._share(backend, short)
             handshake = seconds["cpu_seconds"] - seconds["cpu_seconds_iteration"]
             seconds = {key: share * value for key, value in seconds.items()}
             seconds["cpu_seconds"] = handshake + seconds["cpu_seconds_iteration"]

@@ -7,14 +7,16 @@ from fedlap_app.experiments.report_files import check_chart, lines_of, save_char
 
 _COLUMNS = (
     ("solver", "solver", "{:<14}"),
-    ("backend", "sums", "{:<15}"),
+    ("backend", "sums", "{:<16}"),
     ("round_trips", "trips", "{:>6}"),
     ("bytes_up_per_client", "MB up", "{:>8}"),
     ("bytes_down_per_client", "MB down", "{:>8}"),
     ("bytes_per_value_up", "B/value", "{:>8}"),
     ("seconds", "seconds", "{:>9}"),
     ("seconds_clients", "clients", "{:>9}"),
+    ("seconds_server", "server", "{:>9}"),
     ("seconds_sealing", "sealing", "{:>9}"),
+    ("seconds_opening", "opening", "{:>9}"),
     ("seconds_adding", "adding", "{:>9}"),
     ("cpu_seconds", "CPU s", "{:>9}"),
     ("cpu_seconds_iteration", "iterate", "{:>9}"),
@@ -23,6 +25,7 @@ _COLUMNS = (
 )
 _COLOURS = {"bare": "#8c8c8c", "textbook": "#c4c4c4", "plain": "#4878a8", "mask": "#d1803d",
     "ckks": "#4f9d69", "ckks-4096": "#9bc4a8", "tenseal-default": "#a8484f",
+    "paper": "#6f2a30",
 }  # fmt: skip
 
 

@@ -27,14 +27,19 @@ class Turn:
     ----------
     whole, iteration
         In all, and after the handshake.
-    secure, clients, adding
-        Seconds with seals and sums, of all clients in handlers, and of the server with adding.
+    clients
+        Seconds of all clients in handlers; the rest is the server's, messages included.
+    sealing, opening
+        Of these with sealing and with opening.
+    adding
+        Seconds of the server with adding.
     """
 
     whole: Instant
     iteration: Instant
-    secure: float
     clients: float = 0.0
+    sealing: float = 0.0
+    opening: float = 0.0
     adding: float = 0.0
 
 
@@ -54,8 +59,8 @@ def phase_turn(settings: Settings) -> Turn:
         watch = StepWatch()
         outcome = run_offline(grid, members, settings, watch)
         price = outcome.price
-        spent = (price.secure_seconds, price.client_seconds, price.adding_seconds)
-        return Turn(watch.whole, watch.iteration, *spent)
+        sums = (price.sealing_seconds, price.opening_seconds, price.adding_seconds)
+        return Turn(watch.whole, watch.iteration, price.client_seconds, *sums)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -69,19 +74,21 @@ def loop_turn(
     try:
         _, rows = loop(parts)
     except np.linalg.LinAlgError:
-        return Turn(_NEVER, _NEVER, 0.0), None
+        return Turn(_NEVER, _NEVER), None
     taken = Instant.now().since(started)
-    return Turn(taken, taken, 0.0), rows
+    return Turn(taken, taken), rows
 
 
 def medians(turns: Sequence[Turn]) -> dict[str, float]:
     """Median seconds of some turns."""
-    return {
-        "seconds": statistics.median(turn.whole.wall for turn in turns),
-        "seconds_secure": statistics.median(turn.secure for turn in turns),
-        "seconds_clients": statistics.median(turn.clients for turn in turns),
-        "seconds_sealing": statistics.median(turn.secure - turn.adding for turn in turns),
-        "seconds_adding": statistics.median(turn.adding for turn in turns),
-        "cpu_seconds": statistics.median(turn.whole.cpu for turn in turns),
-        "cpu_seconds_iteration": statistics.median(turn.iteration.cpu for turn in turns),
+    found = {
+        "seconds": [turn.whole.wall for turn in turns],
+        "seconds_clients": [turn.clients for turn in turns],
+        "seconds_server": [turn.whole.wall - turn.clients for turn in turns],
+        "seconds_sealing": [turn.sealing for turn in turns],
+        "seconds_opening": [turn.opening for turn in turns],
+        "seconds_adding": [turn.adding for turn in turns],
+        "cpu_seconds": [turn.whole.cpu for turn in turns],
+        "cpu_seconds_iteration": [turn.iteration.cpu for turn in turns],
     }
+    return {key: statistics.median(values) for key, values in found.items()}

@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from fedlap_app.errors import ConfigError
 from fedlap_app.experiments.bare_parts import Array, Blocks, Parts
+from fedlap_app.experiments.offline_bars import PAPER
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.planning.exchanges import Phase
+from fedlap_app.secure.ckks.tenseal_contexts import load_tenseal
+from fedlap_app.secure.ckks.tenseal_parameters import TENSEAL_DEFAULT
 from fedlap_app.settings import Settings
 from fedlap_app.spectral.solvers import make_solver
 
-TENSEAL_DEFAULT = "tenseal-default"
 FEW_VECTORS = 3
-_DEGREE = 8192
-_BITS = [60, 40, 40, 60]
-_SLOTS = _DEGREE // 2
-_SCALE = 2.0**40
+_SLOTS = TENSEAL_DEFAULT.slots
 
 
 @dataclass
@@ -53,19 +51,15 @@ class TensealSums:
     """
 
     def __init__(self, recipients: int) -> None:
-        try:
-            import tenseal
-        except ImportError:
-            raise ConfigError(
-                f"the row {TENSEAL_DEFAULT} needs the package tenseal: install fedlap[run]"
-            ) from None
-        self._ts: Any = tenseal
+        self._ts: Any = load_tenseal()
         self.spent = Spent()
         self._contexts = [self._context() for _ in range(recipients + 1)]
 
     def _context(self) -> Any:  # noqa: ANN401 - tenseal has no types
-        made = self._ts.context(self._ts.SCHEME_TYPE.CKKS, _DEGREE, -1, _BITS)
-        made.global_scale = _SCALE
+        chosen = TENSEAL_DEFAULT
+        primes = list(chosen.primes)
+        made = self._ts.context(self._ts.SCHEME_TYPE.CKKS, chosen.degree, -1, primes)
+        made.global_scale = chosen.scale
         return made
 
     def total(self, vectors: Sequence[Array], recipient: int, readers: int) -> Array:
@@ -132,8 +126,8 @@ def paper_row(settings: Settings, subgraphs: Sequence[Subgraph]) -> dict[str, An
     values = sum(_values(settings, subgraphs)) / len(subgraphs)
     return {
         "solver": "arnoldi",
-        "backend": TENSEAL_DEFAULT,
-        "profile": TENSEAL_DEFAULT,
+        "backend": PAPER,
+        "profile": TENSEAL_DEFAULT.name,
         "extrapolated": True,
         "round_trips": settings.offline_spec.rounds() + 1,
         "bytes_up_per_client": up,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fedlap_app.methods.offline import messages
+from fedlap_app.methods.offline.coordinator import PRICE_BYTES
 from fedlap_app.methods.offline.handshake import pack_senders
 from fedlap_app.methods.offline.secrets import simulated_secrets
 from fedlap_app.methods.offline.spec import OfflineSpec
@@ -13,8 +14,6 @@ from fedlap_app.secure.layout import Frame
 from fedlap_app.spectral import totals
 from fedlap_app.spectral.schedule import Round, schedule
 from fedlap_app.spectral.solvers import SolverSettings
-
-_PRICE = len('{"round_trips": 13, "bytes_up": 2198612, "bytes_down": 519896, "seconds": 3.12345}')
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Phase:
         yield Exchange(
             messages.SHARE,
             self._solution,
-            dict.fromkeys(everyone, _PRICE),
+            dict.fromkeys(everyone, PRICE_BYTES),
             dict.fromkeys(everyone, end),
         )
 

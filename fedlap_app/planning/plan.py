@@ -1,7 +1,6 @@
 """The price of an offline phase for one configuration, before it runs."""
 
 import statistics
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,13 @@ from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import read_federation
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.planning.calibration import Rates, calibrate, process_mb, with_backend
+from fedlap_app.planning.columns import COLUMNS, column_of, with_sums
 from fedlap_app.planning.exchanges import Phase
 from fedlap_app.planning.room import Room, disk_of, memory_of
 from fedlap_app.planning.shape import Shape, equal_parts, shape_of
 from fedlap_app.planning.traffic import traffic_of
 from fedlap_app.planning.values import Values, values_of
 from fedlap_app.planning.work import work_of
-from fedlap_app.secure.choice import BACKENDS
 from fedlap_app.settings import Settings
 
 
@@ -27,7 +26,7 @@ def make_plan(
     edges: int | None = None,
     round_trip_seconds: float | None = None,
 ) -> dict[str, Any]:
-    """Predict the phase with the back end of the settings, and with all others.
+    """Predict the phase with the sums of the settings, and with all other ways to sum.
 
     Parameters
     ----------
@@ -42,19 +41,12 @@ def make_plan(
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
     rates = calibrate(settings)
-    choices = {name: _with_backend(settings, name) for name in BACKENDS}
+    choices = {name: with_sums(settings, name) for name in COLUMNS}
     plans = {
         name: _plan(chosen, shape, with_backend(rates, chosen), round_trip_seconds, empty)
         for name, chosen in choices.items()
     }
-    return {**_what(settings, shape), **plans[settings.backend], "backends": plans}
-
-
-def _with_backend(settings: Settings, backend: str) -> Settings:
-    """The same settings with another back end and its usual profile."""
-    if backend == settings.backend:
-        return settings
-    return replace(settings, backend=backend, profile="auto", insecure_no_pads=False)
+    return {**_what(settings, shape), **plans[column_of(settings)], "backends": plans}
 
 
 def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tuple[Settings, Shape]:
@@ -92,6 +84,7 @@ def _what(settings: Settings, shape: Shape) -> dict[str, Any]:
         "operator": settings.operator,
         "solver": settings.solver,
         "backend": settings.backend,
+        "profile": settings.offline_spec.profile,
         "block": settings.block,
         "vectors": settings.vectors,
         "rank": settings.offline_spec.kept,

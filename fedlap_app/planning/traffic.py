@@ -9,7 +9,7 @@ from fedlap_app.methods.offline.parts import GET, HASH_BYTES, PUT, asked, count_
 from fedlap_app.planning import sizes
 from fedlap_app.planning.exchanges import Exchange, Phase
 
-_FACTS = len("seconds") + 2 * sizes.WORD  # in every reply
+_FACTS = len("seconds") + 3 * sizes.WORD  # in every reply
 
 
 @dataclass

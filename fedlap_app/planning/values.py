@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fedlap_app.planning.exchanges import Phase
 from fedlap_app.secure import checks
-from fedlap_app.secure.ckks.backend import parameters_of
 from fedlap_app.secure.ckks.checks import SLOTS
+from fedlap_app.secure.ckks.profiles import capacity_of
 from fedlap_app.secure.pads import pad_partners
 
 
@@ -70,9 +70,7 @@ def _ciphertexts(phase: Phase, targets: list[str]) -> int:
         lengths = [this.small]
         if this.width:
             lengths += [phase.frames[name].length(this.width) for name in targets]
-        count += sum(
-            parameters_of(phase.spec.profile).ciphertexts(each + SLOTS) for each in lengths
-        )
+        count += sum(capacity_of(phase.spec.profile).ciphertexts(each + SLOTS) for each in lengths)
     return count
 
 

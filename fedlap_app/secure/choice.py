@@ -3,18 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.secure.backend import Accumulator, SumBackend
-from fedlap_app.secure.checks import SLOTS
-from fedlap_app.secure.ckks import keys as ckks_keys
-from fedlap_app.secure.ckks.backend import (
-    CkksAccumulator,
-    CkksBackend,
-    contribution_form,
-    parameters_of,
-    sum_form,
-    without_pads,
-)
-from fedlap_app.secure.ckks.parameters import PARAMETERS
+from fedlap_app.secure.accumulator import Accumulator
+from fedlap_app.secure.backend import SumBackend
+from fedlap_app.secure.ckks.backend import CkksAccumulator, CkksBackend
+from fedlap_app.secure.ckks.parameters import CKKS_4096
+from fedlap_app.secure.ckks.profiles import CAPACITIES, without_pads
+from fedlap_app.secure.ckks.tenseal_backend import TensealAccumulator, TensealBackend
 from fedlap_app.secure.header import Header, Sum
 from fedlap_app.secure.keyring import KeyRing
 from fedlap_app.secure.mask import MaskAccumulator, MaskBackend
@@ -31,7 +25,9 @@ BACKENDS = tuple(_BACKENDS)
 _AUTO = "auto"
 
 
-def _find(name: str) -> tuple[type[SumBackend], type[Accumulator]]:
+def _find(name: str, profile: str = "") -> tuple[type[SumBackend], type[Accumulator]]:
+    if name == _CKKS and profile in TensealBackend.profiles:
+        return TensealBackend, TensealAccumulator
     if name not in _BACKENDS:
         raise ConfigError(
             f"There is no sum back end {name!r}; choose one of {', '.join(_BACKENDS)}."
@@ -41,7 +37,7 @@ def _find(name: str) -> tuple[type[SumBackend], type[Accumulator]]:
 
 def profiles_of(backend: str) -> tuple[str, ...]:
     """Profiles of a back end that a run may choose; the first is its usual one."""
-    return tuple(PARAMETERS) if backend == _CKKS else _find(backend)[0].profiles
+    return tuple(CAPACITIES) if backend == _CKKS else _find(backend)[0].profiles
 
 
 def require_profile(backend: str, profile: str, *, no_pads: bool) -> None:
@@ -58,9 +54,22 @@ def require_profile(backend: str, profile: str, *, no_pads: bool) -> None:
         )
 
 
-def full_profile(backend: str, profile: str, *, no_pads: bool) -> str:
-    """The profile of a run as its headers name it."""
-    chosen = profiles_of(backend)[0] if profile == _AUTO else profile
+def full_profile(backend: str, profile: str, *, no_pads: bool, large_sums: bool = False) -> str:
+    """The profile of a run as its headers name it.
+
+    Parameters
+    ----------
+    backend, profile
+        Names; `auto`: the usual one, or the one for larger sums.
+    no_pads
+        Whether pads are left out.
+    large_sums
+        Whether sums may grow beyond what the usual one holds.
+    """
+    chosen = profile
+    if profile == _AUTO:
+        larger = backend == _CKKS and large_sums
+        chosen = CKKS_4096.name if larger else profiles_of(backend)[0]
     return without_pads(chosen) if no_pads else chosen
 
 
@@ -76,31 +85,24 @@ def make_backend(
     ledger: PadLedger | None = None,
 ) -> SumBackend:
     """Back end of one member; the parameters are those of `SumBackend`."""
-    return _find(name)[0](keys, profile=profile, senders=senders, ledger=ledger)
+    return _find(name, profile)[0](keys, profile=profile, senders=senders, ledger=ledger)
 
 
 def make_accumulator(header: Header, senders: Callable[[str], Sequence[str]]) -> Accumulator:
     """Accumulator of the server; the parameters are those of `Accumulator`."""
-    return _find(header.backend)[1](header, senders)
+    return _find(header.backend, header.profile)[1](header, senders)
 
 
 def new_public_key(backend: str, profile: str, seed: bytes) -> bytes:
     """Public key for the block sums of a member, drawn for a secret seed; empty: none is needed."""
-    if backend != _CKKS:
-        return b""
-    return ckks_keys.new_public_key(seed, parameters_of(profile))
+    return _find(backend, profile)[0].new_public_key(profile, seed)
 
 
 def body_bytes(backend: str, profile: str, this: Sum, *, summed: bool) -> int:
     """Bytes of a sum or of one contribution to it, header not counted."""
-    if backend != _CKKS:
-        return 8 * (this.length + SLOTS)
-    parameters = parameters_of(profile)
-    return 8 * (sum_form if summed else contribution_form)(this, parameters).words
+    return _find(backend, profile)[0].body_bytes(profile, this, summed=summed)
 
 
 def public_key_bytes(backend: str, profile: str) -> int:
     """Bytes of such a key."""
-    if backend != _CKKS:
-        return 0
-    return ckks_keys.public_key_bytes(parameters_of(profile))
+    return _find(backend, profile)[0].public_key_bytes(profile)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.secure import checks
-from fedlap_app.secure.backend import Accumulator, Floats, Line, StepWeights, SumBackend
+from fedlap_app.secure.accumulator import Accumulator, Line
+from fedlap_app.secure.backend import Floats, StepWeights, SumBackend
 from fedlap_app.secure.fixed import from_fixed, to_fixed
 from fedlap_app.secure.header import Place, Sum
 from fedlap_app.secure.kdf import digest

@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.secure.backend import Accumulator, Floats, Line, StepWeights, SumBackend
+from fedlap_app.secure.accumulator import Accumulator, Line
+from fedlap_app.secure.backend import Floats, StepWeights, SumBackend
 from fedlap_app.secure.checks import SLOTS, verify_count
 from fedlap_app.secure.header import Header, Place, Sum
 

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from fedlap_app.cli import main
@@ -17,9 +18,15 @@ def test_offline_writes_all_forms(tmp_path):
     files = ["--csv", str(tmp_path / "a.csv"), "--plot", str(tmp_path / "a.svg")]
     words = [*SMALL, "--partition", "auto", "--vectors", "6", "--solver", "block-lanczos"]
     report = json.loads(bench("offline", *words, "--repeats", "1", "--json", *files))
-    names = ["bare", "textbook", "plain", "mask", "ckks", "ckks-4096"]
-    assert [row["backend"] for row in report["rows"]] == names
-    assert (tmp_path / "a.csv").read_text().count("\n") == 7
+    names = ["plain", "mask", "ckks", "ckks-4096", "tenseal-default", "paper"]
+    assert [row["backend"] for row in report["rows"]] == ["bare", "textbook", *names]
+    assert (tmp_path / "a.csv").read_text().count("\n") == 9
+    profiles = [row["profile"] for row in report["rows"]]
+    assert profiles[4:] == ["ckks-2048", "ckks-4096", "tenseal-default", "tenseal-default"]
+    for row in report["rows"][2:-1]:
+        parts = row["seconds_clients"] + row["seconds_server"]
+        assert parts == pytest.approx(row["seconds"], rel=0.05)
+        assert row["seconds_sealing"] + row["seconds_opening"] < row["seconds_clients"]
     assert "<svg" in (tmp_path / "a.svg").read_text()
 
 
@@ -28,6 +35,14 @@ def test_offline_shows_a_table_of_one_back_end():
     text = bench("offline", *words)
     assert "dcgs2" in text
     assert "plain" not in text
+
+
+def test_offline_compares_one_profile_with_plain_sums():
+    words = [*SMALL, "--vectors", "4", "--solver", "block-lanczos", "--repeats", "1", "--no-paper"]
+    report = json.loads(bench("offline", *words, "--profile", "tenseal-default", "--json"))
+    assert [row["backend"] for row in report["rows"][2:]] == ["plain", "tenseal-default"]
+    plain, sealed = report["rows"][2:]
+    assert sealed["bytes_up_per_client"] > 10 * plain["bytes_up_per_client"]
 
 
 def test_grid_compares_with_a_bare_loop():

@@ -19,16 +19,29 @@ def test_json_agrees_with_the_spectrum():
         assert found[key] == real[key]
     for key in ("bytes_down_per_client", "values_per_client", "bytes_per_value_up"):
         assert abs(found[key] / real[key] - 1) < 0.05
-    assert set(found["backends"]) == {"mask", "plain", "ckks"}
+    assert set(found["backends"]) == {"mask", "plain", "ckks", "ckks-4096", "tenseal-default"}
+    assert found["backend"] == "ckks"
+    sent = [found["backends"][name]["bytes_up_per_client"] for name in ("mask", "tenseal-default")]
+    assert sent[0] < found["bytes_up_per_client"] < sent[1]
     assert found["seconds"] > 0
 
 
-def test_the_table_shows_both_back_ends_and_the_calibration():
+def test_a_profile_is_planned_by_its_name():
+    words = ["--nodes", "3000", "--clients", "3", "--json"]
+    chosen = json.loads(plan(*words, "--profile", "tenseal-default").stdout)
+    usual = json.loads(plan(*words).stdout)
+    assert chosen["profile"] == "tenseal-default"
+    for key in ("bytes_up_per_client", "ciphertexts_per_client"):
+        assert chosen[key] == usual["backends"]["tenseal-default"][key]
+        assert chosen["backends"]["ckks"][key] == usual[key]
+
+
+def test_the_table_shows_all_back_ends_and_the_calibration():
     result = plan("--nodes", "5000", "--clients", "4", "--round-trip-seconds", "7")
     assert result.exit_code == 0
     assert "13 and 3 in the handshake" in result.output
-    assert "mask" in result.output
-    assert "plain" in result.output
+    for name in ("plain", "mask", "ckks", "ckks-4096", "tenseal-default"):
+        assert name in result.output
     assert "7 s a round trip" in result.output
 
 

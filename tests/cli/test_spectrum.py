@@ -124,16 +124,17 @@ def test_organisation_folders(tmp_path):
         write_folder(part, tmp_path / part.name)
     from_folders = report("--data", str(tmp_path), "--vectors", "12", "--check")
     assert from_folders["clients"] == 3
-    assert from_folders["orthogonality"] < 1e-9
+    assert from_folders["orthogonality"] < 1e-6
 
 
 @pytest.mark.parametrize("operator", ["laplacian", "adjacency", "rw", "directed"])
-def test_operators(operator):
+@pytest.mark.parametrize("backend", ["mask", "ckks"])
+def test_operators(operator, backend):
     keep = "smallest" if operator in ("laplacian", "rw") else "magnitude"
     found = report(*SMALL, "--operator", operator, "--keep", keep, "--vectors", "239", "--rank",
-                   "5", "--check", "--backend", "mask")  # fmt: skip
+                   "5", "--check", "--backend", backend)  # fmt: skip
     assert found["capture"] == pytest.approx(1.0, abs=1e-6)
-    assert found["residual_max"] < 1e-5
+    assert found["residual_max"] < (1e-5 if backend == "mask" else 1e-2)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,14 @@ def test_pads_and_numbers_are_those_that_a_run_applies(clients, monkeypatch):
 
     monkeypatch.setattr(Pads, "change", counted)
     settings = parse_settings(
-        {"dataset": "banks", "accounts": 240, "clients": clients, "vectors": 2, "block": 2}
+        {
+            "dataset": "banks",
+            "accounts": 240,
+            "clients": clients,
+            "vectors": 2,
+            "block": 2,
+            "backend": "mask",
+        }
     )
     run_spectrum(settings, check=False, dump=None)
     settings, shape = find_shape(settings, None, None)

@@ -40,7 +40,7 @@ def flower(tmp_path_factory):
     ],
 )
 def test_flwr_run_and_fedlap_train_agree(flower, observer, dataset, method):
-    config = {**SMALL, "dataset": dataset, "method": method}
+    config = {**SMALL, "dataset": dataset, "method": method, "backend": "mask"}
     run_id = flower.submit(config, nodes=3)
     assert flower.wait(run_id, 300) == "finished:completed"
     simulated = RunFolder.find(run_id, flower.runs).read_json("summary.json")
@@ -54,6 +54,17 @@ def test_flwr_run_and_fedlap_train_agree(flower, observer, dataset, method):
         for split, value in here[key].items():
             assert simulated[key][split] == pytest.approx(value, abs=1e-6), (key, split)
     assert simulated["client_accuracy"] == here["client_accuracy"]
+
+
+def test_flwr_run_encrypts_sums_unless_told_otherwise(flower):
+    run_id = flower.submit({**SMALL, "method": "fedlap+"}, nodes=3)
+    assert flower.wait(run_id, 300) == "finished:completed"
+    folder = RunFolder.find(run_id, flower.runs)
+    assert folder.read_json("config.json")["backend"] == "ckks"
+    price = folder.read_json("offline.json")
+    # Three clients: 20 columns of two others' 134 rows in full ciphertexts, and small sums.
+    assert min(price["up"].values()) > 2 * 2 * 27_648
+    assert price["round_trips"] == 5
 
 
 def test_a_failed_run_is_told(flower):

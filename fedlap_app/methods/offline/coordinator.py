@@ -40,6 +40,7 @@ from fedlap_app.methods.offline.sums import StepSums
 from fedlap_app.secure.card import Roster, read_card
 
 HANDSHAKE = (HELLO, REUSE, CARDS, PAIRS, COMPARE)
+PRICE_BYTES = 160
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ class Coordinator:
             solved = [p[1] for p in self._replies.values() if bytes(p[0]) == SOLUTION]
             if CONTRIBUTION in tags or len(solved) != 1:
                 raise ProtocolError("The members are not in the same step; start a new job.")
-            own = {name: json.dumps(price.get(name, {})).encode() for name in self.names}
+            own = {name: _filled(price.get(name, {})) for name in self.names}
             self._ask(Request(SHARE, job, step, bytes(solved[0])), own)
 
     def _mismatches(self) -> dict[str, Data]:
@@ -269,3 +270,8 @@ def _shared(lists: Sequence[Sequence[tuple[str, str]]], members: str) -> list[st
     """Jobs that all list with these members."""
     sets = [{job for job, hashed in some if hashed == members} for some in lists]
     return sorted(set.intersection(*sets))
+
+
+def _filled(price: Mapping[str, Any]) -> bytes:
+    """A price in so many bytes whatever its digits: the lengths of messages tell nothing."""
+    return json.dumps(price).encode().ljust(PRICE_BYTES)

@@ -53,9 +53,10 @@ class Sent(NamedTuple):
 
 @dataclass
 class Meter:
-    """Seconds spent with sealing and opening, and values sealed."""
+    """Seconds spent with sealing and with opening."""
 
-    secure: float = 0.0
+    seal: float = 0.0
+    open: float = 0.0
 
     @contextmanager
     def sealing(self) -> Iterator[None]:
@@ -64,7 +65,22 @@ class Meter:
         try:
             yield
         finally:
-            self.secure += time.perf_counter() - started
+            self.seal += time.perf_counter() - started
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Count the time inside."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.open += time.perf_counter() - started
+
+    def take(self) -> tuple[float, float]:
+        """Both, to begin again from zero."""
+        taken = self.seal, self.open
+        self.seal = self.open = 0.0
+        return taken
 
 
 @dataclass(eq=False)
@@ -121,7 +137,7 @@ class Iteration:
         """Open the sums of the last contribution: received block and small numbers."""
         place, sent, backend = Place(PHASE, self.sent.step), self.sent, self.backend
         context = self.transcript.digest
-        with self.meter.sealing():
+        with self.meter.opening():
             header = backend.small_header(place, length=sent.small, vectors=sent.vectors)
             small = backend.open(bytes(request.common), header, context=context).numbers
             received = self._open_block(request.own, place, context)

@@ -59,7 +59,7 @@ class Job:
         self.key = self.files.at("")
         self.kept = live.find(self.key)
         self.answers = self.kept.answers if self.kept else self.files.newest(ANSWERED)
-        self.secure = 0.0
+        self.secure = 0.0, 0.0
 
     def answer(self, request: Request, pending: Pending | None) -> Data:
         """Reply to a request: the stored bytes when it is repeated."""
@@ -205,7 +205,7 @@ class Job:
         self.party.bases.save(basis)
         reply = pack(DONE)
         last.after(request, "").write(self.answers, reply)
-        self.secure = iteration.meter.secure
+        self.secure = iteration.meter.take()
         del iteration, basis
         self.files.drop(columns.FILE)
         self.answers.trim()
@@ -216,7 +216,7 @@ class Job:
         """Store state and reply, then keep the iteration in memory for the next message."""
         rest = pieces(iteration.agreement.packed, arrays, iteration.save())
         state.write(self.answers, reply, [*rest])
-        self.secure, iteration.meter.secure = iteration.meter.secure, 0.0
+        self.secure = iteration.meter.take()
         live.keep(self.key, Live(self.answers, state, iteration))
         return reply
 

@@ -30,7 +30,7 @@ class Member:
 
     def __init__(self, party: Party) -> None:
         self.party = party
-        self.seconds_secure = 0.0
+        self.seconds_secure = 0.0, 0.0
 
     def answer(self, request: Request) -> Data:
         """Reply to a request, or refuse it with a reason."""

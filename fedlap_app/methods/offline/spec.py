@@ -3,8 +3,8 @@
 import json
 from dataclasses import dataclass
 
-from fedlap_app.secure.ckks.backend import parameters_of
 from fedlap_app.secure.ckks.checks import SLOTS
+from fedlap_app.secure.ckks.profiles import capacity_of
 from fedlap_app.secure.kdf import digest
 from fedlap_app.secure.mask import fraction_bits
 from fedlap_app.spectral.schedule import schedule
@@ -85,7 +85,7 @@ class OfflineSpec:
         `plain` is treated like `mask`, so that both decide alike and can be compared.
         """
         if self.backend == "ckks":
-            return _DEVIATIONS * parameters_of(self.profile).noise(members, symmetric=True)
+            return _DEVIATIONS * capacity_of(self.profile).noise(members, symmetric=True)
         # A contribution is rounded by half of its last bit at most.
         return members * 2.0 ** -(fraction_bits(self.profile) + 1)
 
@@ -99,7 +99,7 @@ class OfflineSpec:
         Ciphertexts are filled.
         """
         if self.backend == "ckks":
-            return parameters_of(self.profile).degree
+            return capacity_of(self.profile).slots
         share = max(_LEAST_MULTIPLE, rows * self.width // _LARGEST_MULTIPLE)
         return min(_LARGEST_MULTIPLE, 1 << (share.bit_length() - 1))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.messages import Data
-from fedlap_app.secure.backend import Accumulator
+from fedlap_app.secure.accumulator import Accumulator
 from fedlap_app.secure.choice import make_accumulator
 from fedlap_app.secure.header import Header
 

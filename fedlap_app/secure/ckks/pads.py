@@ -26,10 +26,15 @@ class ResiduePads:
         Keys of the member.
     modulus, bits : int
         The prime q, and its bits.
+    purpose : str
+        Pads for different purposes have nothing in common.
     """
 
-    def __init__(self, keys: KeyRing, modulus: int, bits: int) -> None:
+    def __init__(
+        self, keys: KeyRing, modulus: int, bits: int, purpose: str = "residue pads"
+    ) -> None:
         self._keys = keys
+        self._purpose = purpose
         self._index = {name: index for index, name in enumerate(keys.members)}
         self._modulus = np.uint64(modulus)
         self._mask = np.uint64((1 << bits) - 1)
@@ -91,7 +96,7 @@ class ResiduePads:
         """Words shared with a peer for one use: the nonce is one to one in what it encodes."""
         stream = self._streams.get((peer, place.phase))
         if stream is None:
-            stream = Stream(self._keys.pair_secret(peer, f"residue pads {place.phase}"))
+            stream = Stream(self._keys.pair_secret(peer, f"{self._purpose} {place.phase}"))
             self._streams[peer, place.phase] = stream
         target = self._index[recipient] if recipient else EVERYONE
         stream.restart(struct.pack(">IHHQ", place.step, place.attempt, target, 0))

@@ -14,10 +14,10 @@ from typing import Any
 from fedlap_app.errors import ConfigError
 
 # Complex packing puts at most 4 / pi times the largest value into a coefficient.
-_SPREAD = 4.0 / math.pi
-_MARGIN = 0.99
+SPREAD = 4.0 / math.pi
+MARGIN = 0.99
 _ERROR = 3.2  # standard deviation of the errors that SEAL draws
-_TERNARY = 2.0 / 3.0  # variance of a coefficient of a key
+TERNARY = 2.0 / 3.0  # variance of a coefficient of a key
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,14 @@ class Parameters:
         return 2.0**self.scale_bits
 
     @property
+    def slots(self) -> int:
+        """Real numbers in a ciphertext."""
+        return self.degree
+
+    @property
     def limit(self) -> float:
         """Absolute values of a sum must stay below."""
-        return _MARGIN * 2.0 ** (self.bits - 1 - self.scale_bits) / _SPREAD
+        return MARGIN * 2.0 ** (self.bits - 1 - self.scale_bits) / SPREAD
 
     @property
     def polynomial_bytes(self) -> int:
@@ -67,18 +72,18 @@ class Parameters:
         the key's value there: its tails are those of a Laplace distribution.
         """
         # A public key adds u e + s e' for ternary u and s; decoding adds up N coefficients.
-        terms = 1.0 if symmetric else 1.0 + 2.0 * self.degree * _TERNARY
+        terms = 1.0 if symmetric else 1.0 + 2.0 * self.degree * TERNARY
         coefficient = math.sqrt(_ERROR**2 * terms + 1.0 / 12.0)
         return coefficient * math.sqrt(contributors * self.degree / 2) / self.scale
 
     def ciphertexts(self, numbers: int) -> int:
         """Ciphertexts for so many real numbers."""
-        return -(-numbers // self.degree)
+        return -(-numbers // self.slots)
 
     @cached_property
     def context(self) -> Any:  # noqa: ANN401 - SEAL has no types
         """SEAL's context, without any key; less than 128 bits of security is refused."""
-        return _context(self.degree, (self.bits,))
+        return secure_context(self.degree, (self.bits,))
 
     @cached_property
     def modulus(self) -> int:
@@ -103,12 +108,20 @@ def load_seal() -> Any:  # noqa: ANN401 - a module without types
     return seal
 
 
-@lru_cache(maxsize=16)
-def _context(degree: int, bits: tuple[int, ...]) -> Any:  # noqa: ANN401
+def seal_parameters(degree: int, bits: tuple[int, ...]) -> Any:  # noqa: ANN401
+    """SEAL's object for a degree and primes of so many bits."""
     seal = load_seal()
     chosen = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
     chosen.set_poly_modulus_degree(degree)
     chosen.set_coeff_modulus(seal.CoeffModulus.Create(degree, list(bits)))
+    return chosen
+
+
+@lru_cache(maxsize=16)
+def secure_context(degree: int, bits: tuple[int, ...]) -> Any:  # noqa: ANN401
+    """SEAL's context without any key; less than 128 bits of security is refused."""
+    seal = load_seal()
+    chosen = seal_parameters(degree, bits)
     context = seal.SEALContext(chosen, False, seal.SEC_LEVEL_TYPE.TC128)
     if not context.parameters_set():
         raise ConfigError(

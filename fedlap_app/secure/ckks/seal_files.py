@@ -29,6 +29,7 @@ _FACTS = struct.Struct("<BQQQdQ")
 _COMPRESSION = 5
 SEED_BYTES = 65  # kind of the generator and 64 bytes
 SEED_ROOM = 72
+_LOCAL = threading.local()
 
 
 class SealFiles:
@@ -44,12 +45,11 @@ class SealFiles:
         self.parameters = parameters
         self._seal = load_seal()
         self._context = parameters.context
-        self._local = threading.local()
         self._id = struct.pack("<4Q", *self._context.first_parms_id())
         sample = self._seal.Plaintext()
         # The version of the format is that of the library.
-        self._start = self._saved(sample)[:_COMPRESSION] + b"\0"
-        self._codec = _zstd()
+        self._start = saved_bytes(sample)[:_COMPRESSION] + b"\0"
+        self._codec = zstd()
 
     def words(self, ciphertext: Any) -> Words:  # noqa: ANN401
         """Both polynomials of a ciphertext, (2, N)."""
@@ -106,17 +106,12 @@ class SealFiles:
 
     def _content(self, saved: Any, size: int) -> Any:  # noqa: ANN401
         """Content of an object, whose size is known."""
-        data = memoryview(self._saved(saved))[_HEADER.size :]
+        data = memoryview(saved_bytes(saved))[_HEADER.size :]
         return self._codec.decompress(data, decompressed_size=size)
-
-    def _saved(self, saved: Any) -> bytes:  # noqa: ANN401
-        handle, path = self._room
-        saved.save(path)
-        return os.pread(handle, os.fstat(handle).st_size, 0)
 
     def _load(self, empty: Any, *parts: bytes) -> Any:  # noqa: ANN401
         """Fill an empty object; SEAL checks that it is valid for the parameters."""
-        handle, path = self._room
+        handle, path = _room()
         os.pwrite(handle, self._framed(b"".join(parts)), 0)
         try:
             empty.load(self._context, path)
@@ -128,13 +123,22 @@ class SealFiles:
             os.ftruncate(handle, 0)
         return empty
 
-    @property
-    def _room(self) -> tuple[int, str]:
-        """A file in memory, one for each thread."""
-        found: tuple[int, str] | None = getattr(self._local, "room", None)
-        if found is None:
-            found = self._local.room = _file_in_memory()
-        return found
+
+def saved_bytes(thing: Any) -> bytes:  # noqa: ANN401
+    """What an object of SEAL writes into a file."""
+    handle, path = _room()
+    thing.save(path)
+    found = os.pread(handle, os.fstat(handle).st_size, 0)
+    os.ftruncate(handle, 0)
+    return found
+
+
+def _room() -> tuple[int, str]:
+    """A file in memory, one for each thread."""
+    found: tuple[int, str] | None = getattr(_LOCAL, "room", None)
+    if found is None:
+        found = _LOCAL.room = _file_in_memory()
+    return found
 
 
 def _file_in_memory() -> tuple[int, str]:
@@ -145,7 +149,8 @@ def _file_in_memory() -> tuple[int, str]:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600), str(path)
 
 
-def _zstd() -> Any:  # noqa: ANN401
+def zstd() -> Any:  # noqa: ANN401
+    """The compression of saved objects."""
     import pyarrow
 
     return pyarrow.Codec("zstd")

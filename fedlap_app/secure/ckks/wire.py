@@ -7,6 +7,7 @@ length: their residues look like any others.
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,53 @@ Words = NDArray[np.uint64]
 
 PAIRS = 1
 SEEDED = 2
+VECTORS = 3  # objects of TenSEAL, which the server's TenSEAL parses
 _SIZE = 2
 _MAGIC = b"CK"
 _TAG = struct.Struct("<2sBBHH8s")
 _SEAL_MAGIC = b"\x5e\xa1"
 _WORD = 8
+TAG_BYTES = _TAG.size
+
+
+class Ring(Protocol):
+    """What a tag says about parameters."""
+
+    @property
+    def degree(self) -> int:
+        """N."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of the modulus."""
+
+
+def tag(ring: Ring, kind: int, key: bytes) -> bytes:
+    """First bytes of ciphertexts, with the id of their key."""
+    return _TAG.pack(_MAGIC, kind, _SIZE, ring.degree, ring.bits, key)
+
+
+def read_tag(found: bytes, ring: Ring, kind: int) -> bytes:
+    """Key id of a tag; anything but ciphertexts of the agreed form is refused."""
+    if found[:2] == _SEAL_MAGIC:
+        raise ProtocolError(
+            "An object of SEAL came where ciphertexts were expected; keys and plaintexts "
+            "never belong here."
+        )
+    magic, *got, key = _TAG.unpack(found)
+    if magic != _MAGIC:
+        raise ProtocolError(
+            "What came is no ciphertext of this protocol; a key, a plaintext, a context or "
+            "junk is never added."
+        )
+    agreed = (kind, _SIZE, ring.degree, ring.bits)
+    names = ("form", "size", "degree", "bits of the prime")
+    for name, have, want in zip(names, got, agreed, strict=True):
+        if have != want:
+            raise ProtocolError(
+                f"A ciphertext has {name} {have} where {want} was agreed; it is never added."
+            )
+    return bytes(key)
 
 
 @dataclass(frozen=True)
@@ -52,12 +95,6 @@ class Form:
         each += SEED_ROOM if self.kind == SEEDED else 0
         return (_TAG.size + self.count * each) // _WORD
 
-    def tag(self, key: bytes) -> bytes:
-        """First bytes, with the id of the key."""
-        return _TAG.pack(
-            _MAGIC, self.kind, _SIZE, self.parameters.degree, self.parameters.bits, key
-        )
-
     @property
     def polynomials(self) -> int:
         """Polynomials of each ciphertext that are there."""
@@ -66,38 +103,17 @@ class Form:
     def write(self, key: bytes, packed: Words, seeds: Sequence[bytes] = ()) -> tuple[bytes, ...]:
         """All bytes of ciphertexts, from their packed residues."""
         drawn = (seed.ljust(SEED_ROOM, b"\0") for seed in seeds)
-        return self.tag(key), *drawn, packed.tobytes()
+        return tag(self.parameters, self.kind, key), *drawn, packed.tobytes()
 
     def read(self, data: Words) -> tuple[bytes, Words, list[bytes]]:
         """Key id, packed residues (count, words) and seeds; anything else is refused."""
-        tag = data[: _TAG.size // _WORD].tobytes()
-        self._check(tag)
+        key = read_tag(data[: _TAG.size // _WORD].tobytes(), self.parameters, self.kind)
         at, seeds = _TAG.size // _WORD, []
         if self.kind == SEEDED:
             end = at + self.count * SEED_ROOM // _WORD
             rows = data[at:end].reshape(self.count, -1)
             at, seeds = end, [row.tobytes()[:SEED_BYTES] for row in rows]
-        return tag[-8:], data[at:].reshape(self.count, -1), seeds
-
-    def _check(self, tag: bytes) -> None:
-        if tag[:2] == _SEAL_MAGIC:
-            raise ProtocolError(
-                "An object of SEAL came where ciphertexts were expected; keys and plaintexts "
-                "never belong here."
-            )
-        magic, kind, size, degree, width, _ = _TAG.unpack(tag)
-        if magic != _MAGIC:
-            raise ProtocolError(
-                "What came is no ciphertext of this protocol; a key, a plaintext, a context or "
-                "junk is never added."
-            )
-        agreed = (self.kind, _SIZE, self.parameters.degree, self.parameters.bits)
-        names = ("form", "size", "degree", "bits of the prime")
-        for name, got, want in zip(names, (kind, size, degree, width), agreed, strict=True):
-            if got != want:
-                raise ProtocolError(
-                    f"A ciphertext has {name} {got} where {want} was agreed; it is never added."
-                )
+        return key, data[at:].reshape(self.count, -1), seeds
 
 
 def pack_all(sums: Sequence[Words], parameters: Parameters) -> list[Words]:

@@ -14,6 +14,8 @@ from fedlap_app.spectral.totals import Totals
 Array = NDArray[np.float64]
 
 KINDS = ("sym", "rw", "regularised", "laplacian", "adjacency", "directed")
+UNNORMALISED = ("laplacian", "adjacency", "directed")
+"""Their images of vectors grow fast where degrees are large, and sums with them."""
 
 
 def make_operator(

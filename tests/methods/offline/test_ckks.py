@@ -7,6 +7,7 @@ from fedlap_app.methods.offline.live import forget as forget_live
 from fedlap_app.methods.offline.messages import unpack
 from fedlap_app.methods.offline.secrets import stored_secrets
 from fedlap_app.secure.backend import SumBackend
+from fedlap_app.secure.ckks import keys, tenseal_contexts
 from fedlap_app.secure.header import Header
 from fedlap_app.secure.keyring import KeyRing
 
@@ -28,13 +29,34 @@ def test_the_basis_is_that_of_exact_sums(make_phase):
     assert next(iter(found.bases().values())).certificate.orthogonality < 1e-6
 
 
-def test_a_new_process_for_every_message(make_phase):
-    phase = make_phase(graph=GRAPH, backend="ckks")
+@pytest.mark.parametrize("solver", ["block-lanczos", "dcgs2", "arnoldi"])
+@pytest.mark.parametrize("profile", ["ckks-2048", "ckks-4096", "tenseal-default"])
+def test_every_solver_with_every_profile(make_phase, solver, profile):
+    small = {"graph": {"nodes": 30, "edges": 80, "clients": 3}, "solver": solver, "vectors": 6}
+    found = make_phase(**small, backend="ckks", profile=profile)
+    exact = make_phase(**small)
+    for phase in (found, exact):
+        phase.run()
+    assert np.linalg.norm(subspace(found) - subspace(exact), 2) < 1e-5
+    np.testing.assert_allclose(found.gathered()[1], exact.gathered()[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("profile", ["", "tenseal-default"])
+def test_a_new_process_for_every_message(make_phase, profile):
+    """Keys and contexts come from the store; nothing of an earlier message is in memory."""
+    phase = make_phase(graph=GRAPH, backend="ckks", profile=profile)
+
+    def forget():
+        forget_live()
+        caches = (keys.secret_key, keys.public_encryptor, keys.symmetric_encryptor, keys.decryptor)
+        contexts = (tenseal_contexts.encrypting, tenseal_contexts.encrypting_for_all)
+        for cache in (*caches, *contexts, tenseal_contexts.decrypting):
+            cache.cache_clear()
 
     def fresh(member, request):
-        forget_live()
-        reply = bytes(member.answer(request))
-        forget_live()
+        forget()
+        reply = bytes(phase.member(member.party.subgraph).answer(request))
+        forget()
         # The same request gets the stored bytes, although ciphertexts are never made twice alike.
         assert bytes(member.answer(request)) == reply
         return reply
@@ -78,14 +100,14 @@ def seen(phase):
     return found
 
 
-def test_two_graphs_of_equal_sizes_look_alike(make_phase):
+@pytest.mark.parametrize("profile", ["", "tenseal-default"])
+def test_two_graphs_of_equal_sizes_look_alike(make_phase, profile):
     """Other edges, even other numbers of edges between members, and the same view."""
     views = []
     for edges, seed in ((400, 0), (250, 1)):
         parts = random_parts(nodes=120, clients=4, edges=edges, seed=seed)
-        phase = make_phase(parts=parts, backend="ckks")
+        phase = make_phase(parts=parts, backend="ckks", profile=profile)
         phase.run()
-        # The share of the phase's price in seconds has digits of its own in a real run only.
         views.append(seen(phase))
     assert len(views[0]) > 60
     assert views[0] == views[1]

@@ -9,8 +9,8 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.backend import InsecureWarning
 from fedlap_app.secure.choice import make_accumulator, make_backend
 from fedlap_app.secure.ckks import ciphertexts, keys
-from fedlap_app.secure.ckks.backend import without_pads
 from fedlap_app.secure.ckks.parameters import PARAMETERS
+from fedlap_app.secure.ckks.profiles import without_pads
 from fedlap_app.secure.header import Header, Place
 
 PLACE = Place("krylov", 7)
