@@ -1,0 +1,156 @@
+"""The ledger of a job: what its organisation sent and received, and who can read it.
+
+It is the file ``ledger.json`` in the job's folder of the organisation's store, and never leaves it.
+There is one entry a kind of content and way, with counts over all messages so far. A step is
+entered before its reply leaves, and once: a resent or recomputed step changes nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import DataError, FedLapError
+from fedlap_app.rewritten import RewrittenFile
+
+FILE = "ledger.json"
+FORMAT = 1
+SENT, RECEIVED = "sent", "received"
+SERVER, RECIPIENT, MEMBERS, NOBODY = "server", "recipient", "all members", "nobody"
+SELF = "this organisation"
+OPEN, FINISHED = "open", "finished"
+
+_ABOUT = "what this organisation sent and received in one job; see `fedlap audit --job`"
+
+
+@dataclass
+class Entry:
+    """One kind of content, one way.
+
+    Attributes
+    ----------
+    way, kind
+        Sent or received, and what it is.
+    readable_by
+        Who can read a message of it by itself.
+    sum_readable_by
+        Who can read the sum that it goes into; empty: it goes into none.
+    key_ids
+        Public names of the keys that it is under; empty: it is in the clear.
+    messages, values
+        How many messages, and numbers or other items in them.
+    """
+
+    way: str
+    kind: str
+    readable_by: tuple[str, ...]
+    sum_readable_by: tuple[str, ...] = ()
+    key_ids: tuple[str, ...] = ()
+    messages: int = 0
+    values: int = 0
+
+
+class Ledger:
+    """The ledger of one job; the caller holds the store's lock.
+
+    Parameters
+    ----------
+    folder
+        Folder of the job in the organisation's store.
+    facts
+        What the job is: organisation, job, members and so on.
+    durable
+        Whether it must survive a power failure.
+    """
+
+    def __init__(self, folder: Path, facts: Mapping[str, Any], *, durable: bool) -> None:
+        self.facts: dict[str, Any] = dict(facts)
+        self.step = -1
+        self.vectors = 0
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._file = RewrittenFile(folder / FILE, durable=durable)
+
+    @classmethod
+    def open(
+        cls, folder: Path, facts: Callable[[], Mapping[str, Any]], *, durable: bool
+    ) -> "Ledger":
+        """Go on with the ledger in the folder; a lost or damaged one begins anew and says so."""
+        ledger = cls(folder, {}, durable=durable)
+        try:
+            found = ledger._file.read()
+            if found is None:
+                raise DataError("there is none")
+            ledger.facts, ledger.step, ledger.vectors, entries = parse(found)
+        except FedLapError:
+            ledger.facts = {**facts(), "complete": False}
+            return ledger
+        ledger._entries = {(each.way, each.kind): each for each in entries}
+        return ledger
+
+    def enter(self, step: int, vectors: int, entries: Iterable[Entry], state: str = OPEN) -> None:
+        """Add what one step sends and receives, and write the file.
+
+        Parameters
+        ----------
+        step
+            Number of the step; one that was entered before is not entered again.
+        vectors
+            Vectors that the job has exchanged with this step.
+        entries
+            What is added; the first entry of a kind says who can read it.
+        state
+            What becomes of the job: it goes on, or this was its last step.
+        """
+        if step <= self.step:
+            return
+        for each in entries:
+            known = self._entries.setdefault((each.way, each.kind), each)
+            if known is not each:
+                known.messages += each.messages
+                known.values += each.values
+        self.step, self.vectors = step, vectors
+        self.facts["state"] = state
+        self._save()
+
+    def close(self, state: str) -> None:
+        """Say why the job does not go on; nothing is sent."""
+        self.facts["state"] = state
+        self._save()
+
+    def _save(self) -> None:
+        """Write the file."""
+        self._file.write(
+            {
+                "about": _ABOUT,
+                "format": FORMAT,
+                **self.facts,
+                "step": self.step,
+                "vectors": self.vectors,
+                "entries": [each.__dict__ for each in self._entries.values()],
+            }
+        )
+
+
+def parse(found: Mapping[str, Any]) -> tuple[dict[str, Any], int, int, list[Entry]]:
+    """Facts, step, vectors and entries of what was read from a ledger."""
+    if found.get("format") != FORMAT:
+        raise DataError(
+            f"its format is {found.get('format')!r} where {FORMAT} was expected: was it written "
+            "by another release?"
+        )
+    rest = dict(found)
+    try:
+        entries = [_entry(each) for each in rest.pop("entries")]
+        step, vectors = int(rest.pop("step")), int(rest.pop("vectors"))
+    except (KeyError, TypeError, ValueError):
+        raise DataError("its entries cannot be read: was it changed?") from None
+    facts = {key: value for key, value in rest.items() if key not in ("about", "format")}
+    return facts, step, vectors, entries
+
+
+def _entry(values: Mapping[str, Any]) -> Entry:
+    who, summed, ids = (
+        tuple(map(str, values[key])) for key in ("readable_by", "sum_readable_by", "key_ids")
+    )
+    counts = int(values["messages"]), int(values["values"])
+    return Entry(str(values["way"]), str(values["kind"]), who, summed, ids, *counts)

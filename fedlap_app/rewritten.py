@@ -1,0 +1,120 @@
+"""A small JSON file that is written again and again, by whoever holds the lock of its folder."""
+
+import json
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import RunError
+from fedlap_app.private_files import OWNER_ONLY, write_private
+
+
+class RewrittenFile:
+    """One JSON object in a file that only its owner can read.
+
+    Parameters
+    ----------
+    path
+        Where it is; its folder is made on the first write.
+    durable
+        Whether a write must survive a power failure: then each one is a new file, synced, in the
+        place of the old one. Otherwise the file is overwritten in place, which costs a hundredth
+        and survives the end of the process.
+    """
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self.path = path
+        self._durable = durable
+        self._handles: list[int] = []
+        self._size = 0
+        self._last: tuple[bytes, dict[str, Any]] | None = None
+        weakref.finalize(self, _close, self._handles)
+
+    def read(self) -> dict[str, Any] | None:
+        """The object, for reading only; None: there is no file."""
+        try:
+            content = self._content()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise RunError(f"{self._name} cannot be read ({error.strerror})") from None
+        if self._last is None or self._last[0] != content:
+            try:
+                found = json.loads(content)
+            except ValueError:
+                found = None
+            if not isinstance(found, dict):
+                raise RunError(f"{self._name} is damaged: restore it from a backup")
+            self._last = content, found
+        return self._last[1]
+
+    def write(self, value: dict[str, Any]) -> None:
+        """Put an object in the place of the last one."""
+        content = _text(value).encode()
+        try:
+            if self._durable:
+                write_private(self.path, content)
+                _sync(self.path.parent)
+            else:
+                content = content.ljust(self._size)
+                os.pwrite(self._handle(os.O_CREAT), content, 0)
+                self._size = len(content)
+        except OSError as error:
+            raise RunError(
+                f"{self._name} cannot be written ({error.strerror}): free some space or set "
+                "store-dir"
+            ) from None
+        self._last = content, value
+
+    @property
+    def _name(self) -> str:
+        """The file as errors name it, which the server may read: without its folders."""
+        return f"{self.path.name} of the store"
+
+    def _content(self) -> bytes:
+        if self._durable:
+            return self.path.read_bytes()
+        handle = self._handle(0)
+        self._size = os.fstat(handle).st_size
+        return os.pread(handle, self._size, 0)
+
+    def _handle(self, flags: int) -> int:
+        """The open file; opened again when another one has taken its place."""
+        if self._handles and os.fstat(self._handles[0]).st_nlink:
+            return self._handles[0]
+        _close(self._handles)
+        try:
+            handle = os.open(self.path, os.O_RDWR | flags, OWNER_ONLY)
+        except FileNotFoundError:
+            if not flags:
+                raise
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(self.path, os.O_RDWR | flags, OWNER_ONLY)
+        self._handles.append(handle)
+        self._size = os.fstat(handle).st_size
+        return handle
+
+
+def _text(value: dict[str, Any]) -> str:
+    """JSON with a line for each key and for each entry of a list; indenting takes longer."""
+    lines = []
+    for key, each in value.items():
+        shown = json.dumps(each)
+        if isinstance(each, list) and each:
+            shown = "[\n  " + ",\n  ".join(map(json.dumps, each)) + "\n]"
+        lines.append(f"{json.dumps(key)}: {shown}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _close(handles: list[int]) -> None:
+    while handles:
+        os.close(handles.pop())
