@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.specs import ModelSpec
 from fedlap_app.methods.offline.bases import Bases
-from fedlap_app.privacy.limits import Limits, read_limits
+from fedlap_app.privacy.limits import NO_LIMITS, Limits, read_limits
 from fedlap_app.provision.federation import FILE as FEDERATION_FILE
 from fedlap_app.provision.pins import org_pins
 from fedlap_app.settings import Settings, parse_settings
@@ -47,7 +47,7 @@ class Organisation:
     store: Store
     folder: Path | None = None
     federation: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = NO_LIMITS
     named: frozenset[str] = frozenset()
 
     @property
@@ -161,7 +161,7 @@ def _load(context: Context, settings: Settings) -> Organisation:
             # Benchmark data is public, so the server may read what is wrong with it.
             raise ConfigError(str(error)) from None
     store = Store(_store_root(context, settings, subgraph.name))
-    limits = read_limits(folder) if folder else Limits()
+    limits = read_limits(folder) if folder else NO_LIMITS
     if not _is_deployed(context):
         named = org_pins(folder / "org.toml") if folder else ()
         return Organisation(subgraph, settings, store, limits=limits, named=frozenset(named))

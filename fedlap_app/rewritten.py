@@ -49,9 +49,9 @@ class RewrittenFile:
             self._last = content, found
         return self._last[1]
 
-    def write(self, value: dict[str, Any]) -> None:
-        """Put an object in the place of the last one."""
-        content = _text(value).encode()
+    def write(self, text: str) -> None:
+        """Put the JSON text of an object in the place of the last one."""
+        content = text.encode()
         try:
             if self._durable:
                 write_private(self.path, content)
@@ -65,7 +65,6 @@ class RewrittenFile:
                 f"{self._name} cannot be written ({error.strerror}): free some space or set "
                 "store-dir"
             ) from None
-        self._last = content, value
 
     @property
     def _name(self) -> str:
@@ -94,17 +93,6 @@ class RewrittenFile:
         self._handles.append(handle)
         self._size = os.fstat(handle).st_size
         return handle
-
-
-def _text(value: dict[str, Any]) -> str:
-    """JSON with a line for each key and for each entry of a list; indenting takes longer."""
-    lines = []
-    for key, each in value.items():
-        shown = json.dumps(each)
-        if isinstance(each, list) and each:
-            shown = "[\n  " + ",\n  ".join(map(json.dumps, each)) + "\n]"
-        lines.append(f"{json.dumps(key)}: {shown}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _sync(folder: Path) -> None:

@@ -5,8 +5,10 @@ There is one entry a kind of content and way, with counts over all messages so f
 entered before its reply leaves, and once: a resent or recomputed step changes nothing.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,15 @@ class Entry:
     messages: int = 0
     values: int = 0
 
+    def to_json(self) -> str:
+        """One line; what stays the same from step to step is written once."""
+        return f'{self._head}, "messages": {self.messages}, "values": {self.values}}}'
+
+    @cached_property
+    def _head(self) -> str:
+        constant = ("way", "kind", "readable_by", "sum_readable_by", "key_ids")
+        return json.dumps({name: getattr(self, name) for name in constant})[:-1]
+
 
 class Ledger:
     """The ledger of one job; the caller holds the store's lock.
@@ -65,6 +76,7 @@ class Ledger:
 
     def __init__(self, folder: Path, facts: Mapping[str, Any], *, durable: bool) -> None:
         self.facts: dict[str, Any] = dict(facts)
+        self.state = OPEN
         self.step = -1
         self.vectors = 0
         self._entries: dict[tuple[str, str], Entry] = {}
@@ -80,7 +92,10 @@ class Ledger:
             found = ledger._file.read()
             if found is None:
                 raise DataError("there is none")
-            ledger.facts, ledger.step, ledger.vectors, entries = parse(found)
+            ledger.facts, entries = parse(found)
+            ledger.state, ledger.step, ledger.vectors = (
+                ledger.facts.pop(key) for key in ("state", "step", "vectors")
+            )
         except FedLapError:
             ledger.facts = {**facts(), "complete": False}
             return ledger
@@ -108,44 +123,44 @@ class Ledger:
             if known is not each:
                 known.messages += each.messages
                 known.values += each.values
-        self.step, self.vectors = step, vectors
-        self.facts["state"] = state
+        self.step, self.vectors, self.state = step, vectors, state
         self._save()
 
     def close(self, state: str) -> None:
         """Say why the job does not go on; nothing is sent."""
-        self.facts["state"] = state
+        self.state = state
         self._save()
 
     def _save(self) -> None:
         """Write the file."""
+        lines = ",\n".join([each.to_json() for each in self._entries.values()])
         self._file.write(
-            {
-                "about": _ABOUT,
-                "format": FORMAT,
-                **self.facts,
-                "step": self.step,
-                "vectors": self.vectors,
-                "entries": [each.__dict__ for each in self._entries.values()],
-            }
+            f'{{{self._start},\n"state": {json.dumps(self.state)},\n"step": {self.step},\n'
+            f'"vectors": {self.vectors},\n"entries": [\n{lines}\n]}}\n'
         )
 
+    @cached_property
+    def _start(self) -> str:
+        """What stays the same from step to step."""
+        stays = {"about": _ABOUT, "format": FORMAT, **self.facts}
+        return ",\n".join(f"{json.dumps(key)}: {json.dumps(stays[key])}" for key in stays)
 
-def parse(found: Mapping[str, Any]) -> tuple[dict[str, Any], int, int, list[Entry]]:
-    """Facts, step, vectors and entries of what was read from a ledger."""
+
+def parse(found: Mapping[str, Any]) -> tuple[dict[str, Any], list[Entry]]:
+    """Facts (with state, step and vectors) and entries of what was read from a ledger."""
     if found.get("format") != FORMAT:
         raise DataError(
             f"its format is {found.get('format')!r} where {FORMAT} was expected: was it written "
             "by another release?"
         )
-    rest = dict(found)
+    facts = {key: value for key, value in found.items() if key not in ("about", "format")}
     try:
-        entries = [_entry(each) for each in rest.pop("entries")]
-        step, vectors = int(rest.pop("step")), int(rest.pop("vectors"))
+        entries = [_entry(each) for each in facts.pop("entries")]
+        facts |= {"state": str(facts["state"])}
+        facts |= {key: int(facts[key]) for key in ("step", "vectors")}
     except (KeyError, TypeError, ValueError):
         raise DataError("its entries cannot be read: was it changed?") from None
-    facts = {key: value for key, value in rest.items() if key not in ("about", "format")}
-    return facts, step, vectors, entries
+    return facts, entries
 
 
 def _entry(values: Mapping[str, Any]) -> Entry:

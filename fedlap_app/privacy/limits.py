@@ -40,6 +40,9 @@ class Limits:
     hide_topology: bool | None = None
 
 
+NO_LIMITS = Limits()
+
+
 def read_limits(folder: Path) -> Limits:
     """Limits of the organisation folder; none when its ``org.toml`` has no such table."""
     path = folder / FILE

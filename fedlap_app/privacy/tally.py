@@ -5,6 +5,7 @@ deleting jobs or bases leaves it. A job is counted by its columns so far, which 
 recomputed step does not change, so that a vector counts once however often it is sent.
 """
 
+import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,8 @@ class Tally:
         while len(others) >= _MOST_GRAPHS:
             del others[next(iter(others))]
         now = {**others, graph: {"before": before, "jobs": jobs}}
-        self._file.write({"about": _ABOUT, "graphs": now})
-        self._known = now
+        lines = ",\n".join(f'"{name}": {json.dumps(known)}' for name, known in now.items())
+        self._file.write(f'{{"about": "{_ABOUT}", "graphs": {{\n{lines}\n}}}}\n')
 
     def _graphs(self) -> dict[str, Any]:
         found = self._file.read()

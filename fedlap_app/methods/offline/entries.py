@@ -64,37 +64,36 @@ def of_rows(keys: KeyRing, count: int) -> Iterator[Entry]:
 
 def of_sums(iteration: Iteration, opened: Sent, kind: str) -> Iterator[Entry]:
     """The sums that a request brought; `kind` is that of the small one."""
-    keys = iteration.agreement.keys
-    small = (MEMBERS, SERVER) if iteration.spec.backend == "plain" else (MEMBERS,)
-    yield Entry(RECEIVED, kind, small, (), (keys.key_id,), 1, opened.small)
+    keys, plain = iteration.agreement.keys, iteration.spec.backend == "plain"
+    also = (SERVER,) if plain else ()
+    ids = () if plain else (keys.key_id,)
+    yield Entry(RECEIVED, kind, (MEMBERS, *also), (), ids, 1, opened.small)
     values = iteration.received_values(opened.width)
     if values:
-        who = (SELF, SERVER) if iteration.spec.backend == "plain" else (SELF,)
-        own = keys.sum_key_ids[iteration.me]
-        yield Entry(RECEIVED, BLOCK_SUMS, who, (), (own,), 1, values)
+        own = () if plain else (keys.sum_key_ids[iteration.me],)
+        yield Entry(RECEIVED, BLOCK_SUMS, (SELF, *also), (), own, 1, values)
 
 
 def of_contribution(iteration: Iteration) -> Iterator[Entry]:
     """What a reply contributes to the small sum and to block sums."""
     sent, keys, spec = iteration.sent, iteration.agreement.keys, iteration.spec
-    plain = spec.backend == "plain"
-    pair = len(keys.members) == 2
-    alone = (SERVER,) if plain else (MEMBERS,) if pair else (NOBODY,)
-    summed = (MEMBERS, SERVER) if plain else (MEMBERS,)
     kind = TOTALS if iteration.solver is None else SMALL
-    yield Entry(SENT, kind, alone, summed, (keys.key_id,), 1, sent.small)
-    values = iteration.sent_values(sent.width)
+    values, count = iteration.sent_values(sent.width), len(iteration.recipients)
+    if spec.backend == "plain":
+        yield Entry(SENT, kind, (SERVER,), (MEMBERS, SERVER), (), 1, sent.small)
+        if values:
+            yield Entry(SENT, BLOCKS, (SERVER,), (RECIPIENT, SERVER), (), count, values)
+        return
+    alone = (MEMBERS,) if len(keys.members) == 2 else (NOBODY,)
+    yield Entry(SENT, kind, alone, (MEMBERS,), (keys.key_id,), 1, sent.small)
     if not values:
         return
-    if plain:
-        alone = (SERVER,)
-    elif iteration.lone_sender:
+    if iteration.lone_sender:
         alone = (RECIPIENT,)
     elif spec.profile.endswith(NO_PADS):
         alone = (_TOGETHER,)
-    summed = (RECIPIENT, SERVER) if plain else (RECIPIENT,)
     ids = tuple(dict.fromkeys(map(keys.sum_key_ids.__getitem__, iteration.recipients)))
-    yield Entry(SENT, BLOCKS, alone, summed, ids, len(iteration.recipients), values)
+    yield Entry(SENT, BLOCKS, alone, (RECIPIENT,), ids, count, values)
 
 
 def of_lead(iteration: Iteration) -> Iterator[Entry]:

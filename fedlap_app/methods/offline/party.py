@@ -1,7 +1,7 @@
 """One organisation as the offline phase sees it: its part of the graph, its secrets, its store."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from fedlap_app.methods.offline.newest import Newest
 from fedlap_app.methods.offline.secrets import Secrets
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.privacy.consent import Consent
-from fedlap_app.privacy.limits import Limits
+from fedlap_app.privacy.limits import NO_LIMITS, Limits
 from fedlap_app.privacy.tally import Tally
 from fedlap_app.secure.card import issue_card
 
@@ -60,7 +60,7 @@ class Party:
     spec: OfflineSpec
     secrets: Secrets
     root: Path
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = NO_LIMITS
     pinned: frozenset[str] = frozenset()
 
     @property

@@ -8,7 +8,8 @@ from typing import Any
 from fedlap_app.errors import ConsentError
 from fedlap_app.methods.offline.party import Party, log
 from fedlap_app.privacy.consent import Asked
-from fedlap_app.privacy.ledger import OPEN, Ledger
+from fedlap_app.privacy.ledger import Ledger
+from fedlap_app.privacy.limits import NO_LIMITS
 from fedlap_app.secure.ckks.backend import NO_PADS
 
 
@@ -37,6 +38,8 @@ class Permission:
         vectors
             Vectors up to the next product; those that the settings plan count in any case.
         """
+        if self._party.limits == NO_LIMITS:
+            return
         spec, consent = self._party.spec, self._party.consent
         asked = Asked(
             job=self._job,
@@ -85,7 +88,6 @@ class Permission:
             "graph": party.consent.graph,
             "nodes": party.subgraph.num_nodes,
             "density": party.consent.density,
-            "state": OPEN,
         }
 
 
