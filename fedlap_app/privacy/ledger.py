@@ -84,15 +84,24 @@ class Ledger:
 
     @classmethod
     def open(
-        cls, folder: Path, facts: Callable[[], Mapping[str, Any]], *, durable: bool
+        cls,
+        folder: Path,
+        facts: Callable[[], Mapping[str, Any]],
+        *,
+        durable: bool,
+        begun: bool = True,
     ) -> "Ledger":
-        """Go on with the ledger in the folder; a lost or damaged one begins anew and says so."""
+        """Go on with the ledger in the folder; a lost or damaged one begins anew and says so.
+
+        `begun` says whether there must be one; the other parameters are those of the class.
+        """
         ledger = cls(folder, {}, durable=durable)
         try:
             found = ledger._file.read()
-            if found is None:
-                raise DataError("there is none")
-            ledger.facts, entries = parse(found)
+            if found is None and not begun:
+                ledger.facts = dict(facts())
+                return ledger
+            ledger.facts, entries = parse(found or {})
             ledger.state, ledger.step, ledger.vectors = (
                 ledger.facts.pop(key) for key in ("state", "step", "vectors")
             )

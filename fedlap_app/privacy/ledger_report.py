@@ -157,7 +157,9 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 
 def _state(job: Mapping[str, Any]) -> str:
-    says = f"{job['state']}, {job['vectors']} vectors"
+    says = str(job["state"])
+    if job["phase"] == "offline":
+        says += f", {job['vectors']} vectors"
     return says if job.get("complete", True) else f"{says}; its ledger was lost on the way"
 
 
