@@ -39,14 +39,15 @@ class Federation:
     ) -> None:
         self.names = sorted(part.name for part in load_federation(spec))
         self.network = network or make_network(self.names)
-        port, *_ = ports = free_ports(1 + len(self.names))
+        port, *others, self.free_port = free_ports(2 + len(self.names))
+        self.ports = {port, *others}
         self.address = f"{self.network.server}:{port}"
         self.demo = make_demo(
             folder / "demo",
             spec,
             servers=(self.network.server,),
             port=port,
-            node_port=min(ports[1:]),
+            node_port=others[0],
             listen=self.address,
         )
         self.logs = folder / "logs"
@@ -55,7 +56,7 @@ class Federation:
             name: self._party(name, self.folder(name), self.network.prefix(name))
             for name in self.names
         }
-        for name, free in zip(self.names, ports[1:], strict=True):
+        for name, free in zip(self.names, others, strict=True):
             self.reconfigure(name, FEDLAP_NODE_PORT=str(free))
 
     def __enter__(self) -> "Federation":
@@ -169,6 +170,12 @@ class Federation:
         """What Flower says about a run, such as ``finished:completed``."""
         answer = self.flwr("list", CONNECTION, "--run-id", str(run_id), "--format", "json")
         return str((answer.get("runs") or [{}])[0].get("status", ""))
+
+    def online(self) -> set[str]:
+        """Names of the SuperNodes that are connected."""
+        answer = self.flwr("supernode", "list", CONNECTION, "--format", "json")
+        nodes = answer.get("nodes", [])
+        return {str(node["name"]) for node in nodes if node["status"] == "online"}
 
     def run_folder(self, run_id: int) -> Path | None:
         """The run's folder, once the ServerApp has made it."""

@@ -1,6 +1,7 @@
 """Processes of a federation: started in sessions of their own, found and ended by their pid."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -44,6 +45,7 @@ class Party:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_end_with_the_tests,
             )
 
     def kill(self, *programs: str) -> list[int]:
@@ -84,6 +86,11 @@ class Party:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+def _end_with_the_tests() -> None:
+    """Let the script end, with all it started, when the tests are killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def _processes() -> Iterator[tuple[int, str, bytes]]:

@@ -1,0 +1,17 @@
+"""Federations that the tests of a module share."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_home(tmp_path_factory):
+    """Keep fixtures of a module, too, away from the user's ``~/.fedlap``."""
+    before = os.environ.get("FEDLAP_HOME")
+    os.environ["FEDLAP_HOME"] = str(tmp_path_factory.mktemp("fedlap-home"))
+    yield
+    if before is None:
+        del os.environ["FEDLAP_HOME"]
+    else:
+        os.environ["FEDLAP_HOME"] = before
