@@ -1,6 +1,7 @@
 """Federations that the tests of a module share."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -15,3 +16,12 @@ def _own_home(tmp_path_factory):
         del os.environ["FEDLAP_HOME"]
     else:
         os.environ["FEDLAP_HOME"] = before
+
+
+@pytest.fixture(scope="session")
+def benchmark_data():
+    """Folder of the benchmark data, for fixtures that outlive a test."""
+    folder = os.environ.get("FEDLAP_DATA")
+    if not folder or not (Path(folder) / "Cora").is_dir():
+        pytest.skip("FEDLAP_DATA does not name a folder with the benchmark data")
+    return Path(folder)

@@ -2,7 +2,9 @@
 
 import socket
 import subprocess
+import sys
 import time
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -16,6 +18,7 @@ from tests.integration.replay import assert_same_scores, replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.ci]
 BANKS = DataSpec(dataset="banks", clients=3, accounts=400)
+BIN = Path(sys.executable).parent
 CONFIG = {
     "rounds": 1,
     "local-epochs": 2,
@@ -106,9 +109,9 @@ def test_strangers_are_refused(federation, tmp_path):
     secret.write_bytes(b"not the secret of the SuperLink!")
     port = str(federation.free_port)
     authority = ["--root-certificates", str(folder / "ca.crt")]
-    supernode = ["flower-supernode", "--superlink", federation.address, "--port", port]
+    supernode = [str(BIN / "flower-supernode"), "--superlink", federation.address, "--port", port]
     key_words = ["--auth-supernode-private-key", str(key)]
-    superexec = ["flower-superexec", "--runtime-api-address", federation.address]
+    superexec = [str(BIN / "flower-superexec"), "--runtime-api-address", federation.address]
     for words, sentence in (
         ([*supernode, *authority, *key_words], "public key"),
         ([*supernode, "--insecure", *key_words], ""),

@@ -3,6 +3,7 @@
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,8 +48,8 @@ def test_a_round_goes_on_with_those_present(patient, observer, method, refuses):
     summary = run(LossyGrid(settings, {2}, refuses), settings, observer)
     assert summary["absences"] == {"bank-02": 1}
     assert sorted(summary["client_accuracy"]) == ["bank-00", "bank-01", "bank-02"]
-    with open(f"{summary['run_folder']}/metrics.jsonl", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    metrics = (Path(summary["run_folder"]) / "metrics.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in metrics.splitlines()]
     assert [row["round"] for row in rows] == [1, 2, 3]
 
 
