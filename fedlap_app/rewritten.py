@@ -1,5 +1,6 @@
 """A small JSON file that is written again and again, by whoever holds the lock of its folder."""
 
+import errno
 import json
 import os
 import weakref
@@ -45,26 +46,43 @@ class RewrittenFile:
             except ValueError:
                 found = None
             if not isinstance(found, dict):
-                raise RunError(f"{self._name} is damaged: restore it from a backup")
+                raise RunError(f"{self._name} is damaged: restore it from a backup, or delete it")
             self._last = content, found
         return self._last[1]
 
-    def write(self, text: str) -> None:
-        """Put the JSON text of an object in the place of the last one."""
+    def write(self, text: str, value: dict[str, Any] | None = None) -> None:
+        """Put the JSON text of an object in the place of the last one.
+
+        Parameters
+        ----------
+        text
+            The new content.
+        value
+            The object, if it will be read again (default: it is parsed then).
+        """
         content = text.encode()
         try:
             if self._durable:
                 write_private(self.path, content)
                 _sync(self.path.parent)
             else:
-                content = content.ljust(self._size)
-                os.pwrite(self._handle(os.O_CREAT), content, 0)
-                self._size = len(content)
+                content = self._overwrite(content)
         except OSError as error:
             raise RunError(
                 f"{self._name} cannot be written ({error.strerror}): free some space or set "
                 "store-dir"
             ) from None
+
+        self._last = None if value is None else (content, value)
+
+    def _overwrite(self, content: bytes) -> bytes:
+        """Write in place; blanks cover what is left of a longer content."""
+        handle = self._handle(os.O_CREAT)
+        content = content.ljust(self._size)
+        if os.pwrite(handle, content, 0) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._size = len(content)
+        return content
 
     @property
     def _name(self) -> str:

@@ -76,7 +76,9 @@ class Tally:
             del others[next(iter(others))]
         now = {**others, graph: {"before": before, "jobs": jobs}}
         lines = ",\n".join(f'"{name}": {json.dumps(known)}' for name, known in now.items())
-        self._file.write(f'{{"about": "{_ABOUT}", "graphs": {{\n{lines}\n}}}}\n')
+        text = f'{{"about": "{_ABOUT}", "graphs": {{\n{lines}\n}}}}\n'
+        self._file.write(text, {"about": _ABOUT, "graphs": now})
+        self._known = now
 
     def _graphs(self) -> dict[str, Any]:
         found = self._file.read()
@@ -84,7 +86,9 @@ class Tally:
             return {}
         graphs: dict[str, Any] = found.get("graphs", {})
         if graphs is not self._known and not _is_count(graphs):
-            raise RunError(f"{FILE} of the store is damaged: restore it from a backup")
+            raise RunError(
+                f"{FILE} of the store is damaged: restore it from a backup, or delete it"
+            )
         self._known = graphs
         return graphs
 

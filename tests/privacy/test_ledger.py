@@ -44,6 +44,16 @@ def test_a_step_is_entered_once(tmp_path, durable):
     assert sent["key_ids"] == ["ab12"]
 
 
+def test_a_job_that_begins_again_leaves_nothing_of_the_old_ledger(tmp_path):
+    ledger = Ledger(tmp_path, FACTS, durable=False)
+    ledger.enter(0, 3, [block(30), small(6)])
+    again = Ledger(tmp_path, FACTS, durable=False)
+    again.enter(0, 1, [small(2)])
+    found = json.loads((tmp_path / FILE).read_text())
+    assert found["vectors"] == 1
+    assert len(found["entries"]) == 1
+
+
 @pytest.mark.parametrize("text", ["", "{", '{"format": 2}', '{"format": 1, "entries": [{}]}'])
 def test_a_damaged_ledger_begins_anew_and_says_so(tmp_path, text):
     (tmp_path / FILE).write_text(text)
