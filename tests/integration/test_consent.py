@@ -20,7 +20,7 @@ CONFIG = {
     "vectors": 4,
     "block": 2,
     "backend": "mask",
-    "step-timeout": 240.0,
+    "step-timeout": 600.0,
 }
 
 
@@ -65,7 +65,7 @@ def count(federation, name):
 )
 def test_each_limit_stops_the_run(federation, limited, line, changed, reason):
     limit(federation, limited, line)
-    outcome = federation.run({**CONFIG, **changed})
+    outcome = federation.run({**CONFIG, **changed}, timeout=900)
     assert outcome.status == "finished:failed"
     assert outcome.error.startswith(f"{limited}: {reason}")
     assert not (outcome.folder / "summary.json").exists()
