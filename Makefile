@@ -10,7 +10,7 @@ export FLWR_DISABLE_UPDATE_CHECK := 1
 export FLWR_TELEMETRY_ENABLED := 0
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow lint bench clean
+.PHONY: help setup run test test-slow integration integration-ci faults lint bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -30,11 +30,20 @@ setup: .venv/.ready  ## create .venv with the tested versions
 run: setup  ## train on the default data through `flwr run .` and print the result
 	@$(BIN)/fedlap run $(if $(CONF),--conf $(CONF)) $(ARGS)
 
-test: setup  ## all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+test: setup  ## all tests but the slow ones and those on real SuperNodes
+	$(BIN)/python -m pytest -m "not slow and not integration and not faults"
 
 test-slow: setup  ## the slow tests
 	$(BIN)/python -m pytest -m slow
+
+integration: setup  ## real SuperNodes over TLS; with FEDLAP_DATA also on the benchmark data
+	$(BIN)/python -m pytest -m integration --durations=0
+
+integration-ci: setup  ## three of these tests
+	$(BIN)/python -m pytest -m "integration and ci" --durations=0
+
+faults: setup  ## kill processes, cut the network, fill a disk; needs root
+	$(BIN)/python -m pytest -m faults --durations=0
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from flwr.app import ConfigRecord, RecordDict
 
 import fedlap_app
-from client_app import rows
+from client_app import rows, training_ledger
 from client_app.kept import keep_guesses, keep_model
 from client_app.moments import kept_moments
 from client_app.organisation import Organisation
 from client_app.records import Metrics, to_metrics
 from client_app.task import Task, decimal_in, number_in
+from client_app.training_ledger import Late
 from fedlap_app.methods.scores import pack, pack_all
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
         "scores": pack_all(result.received),
     }
     records = rows.returned(organisation, content, result.parameters)
-    return RecordDict({**records, "metrics": to_metrics(metrics)})
+    reply = RecordDict({**records, "metrics": to_metrics(metrics)})
+    training_ledger.enter(organisation, task, number, content, reply)
+    return reply
 
 
 def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -86,7 +89,9 @@ def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
         "history": [value for stage in stages for row in stage.history for value in row],
         "scores": [value for stage in stages for value in pack(stage.evaluation)],
     }
-    return RecordDict({"metrics": to_metrics(metrics)})
+    reply = RecordDict({"metrics": to_metrics(metrics)})
+    training_ledger.enter(organisation, Task.of(content), Late.KEEP, content, reply)
+    return reply
 
 
 def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -96,7 +101,9 @@ def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
 
     with one_thread():
         evaluations = evaluate_weights(*_received(organisation, content))
-    return RecordDict({"metrics": to_metrics({"scores": pack_all(evaluations)})})
+    reply = RecordDict({"metrics": to_metrics({"scores": pack_all(evaluations)})})
+    training_ledger.enter(organisation, Task.of(content), Late.EVALUATE, content, reply)
+    return reply
 
 
 def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -117,7 +124,9 @@ def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
         following = replace(task, stage=task.stage + 1)
         guesses = guess(predicted, training, settings.guess_spec)
         keep_guesses(organisation.store, following, guesses)
-    return RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
+    reply = RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
+    training_ledger.enter(organisation, task, Late.KEEP, content, reply)
+    return reply
 
 
 def _predict(organisation: Organisation, content: RecordDict) -> "NDArray[np.float32]":

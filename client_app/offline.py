@@ -123,11 +123,14 @@ def _party(organisation: Organisation) -> Party:
     if kept is not None and kept[0] is organisation:
         return kept[1]
     use_processes(organisation.settings.encryption_processes)
+    secrets, pinned = _secrets(organisation)
     party = Party(
         subgraph=organisation.subgraph,
         spec=organisation.settings.offline_spec,
-        secrets=_secrets(organisation),
+        secrets=secrets,
         root=organisation.store.root,
+        limits=organisation.limits,
+        pinned=pinned,
     )
     _parties[id(organisation)] = organisation, party
     while len(_parties) > _PARTIES:
@@ -135,9 +138,11 @@ def _party(organisation: Organisation) -> Party:
     return party
 
 
-def _secrets(organisation: Organisation) -> Secrets:
+def _secrets(organisation: Organisation) -> tuple[Secrets, frozenset[str]]:
+    """The organisation's secrets, and whom it has pinned by itself."""
     if organisation.folder is None:
-        return simulated_secrets(organisation.settings.seed, organisation.name)
+        simulated = simulated_secrets(organisation.settings.seed, organisation.name)
+        return simulated, organisation.named
     pins = org_pins(organisation.folder / "org.toml")
     trust = organisation.settings.trust_on_first_use
     where = organisation.store.root / "offline"
@@ -145,4 +150,4 @@ def _secrets(organisation: Organisation) -> Secrets:
         own = stored_secrets(where, {}, trust=False).identity.fingerprint
         given = federation_pins(organisation.federation, organisation.name, own)
         pins = merge_pins(pins, given)
-    return stored_secrets(where, pins, trust=trust)
+    return stored_secrets(where, pins, trust=trust), frozenset(pins)

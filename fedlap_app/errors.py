@@ -22,3 +22,7 @@ class ProtocolError(FedLapError):
 
 class RunError(FedLapError):
     """A run cannot go on, for example because an organisation failed or is missing."""
+
+
+class ConsentError(RunError):
+    """An organisation's own limits do not allow what a run asks of it."""

@@ -173,6 +173,12 @@ class Settings:
 
     join_timeout: float = knob(120.0, "seconds to wait for the organisations", low=1.0)
     step_timeout: float = knob(600.0, "seconds to wait for the replies of one step", low=1.0)
+    min_clients: int = knob(
+        0, "organisations without which no training round goes on; 0: all", low=0, high=10_000
+    )
+    straggler_timeout: float = knob(
+        60.0, "seconds after which a training round with min-clients replies goes on", low=0.0
+    )
     run_dir: str = knob("", "folder for run folders; empty: ~/.fedlap/runs")
     store_dir: str = knob("", "folder for simulated clients' stores; empty: ~/.fedlap/stores")
 
@@ -194,6 +200,11 @@ class Settings:
             raise ConfigError(
                 f"model = 'none' leaves the method {self.method} nothing to train: only fedlap+ "
                 "and fedlap have a structure model; try model = 'sage'"
+            )
+        if self.clients and self.min_clients > self.clients:
+            raise ConfigError(
+                f"min-clients = {self.min_clients} is more than clients = {self.clients}: try "
+                f"min-clients = {self.clients}"
             )
         if self.method == FEDLAP:
             self._check_fedlap()

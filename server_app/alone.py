@@ -27,7 +27,7 @@ def run_local(
     """Ask every member once; each keeps its own best validation round and ignores the basis."""
     content = RecordDict({"config": Task(grid.run.run_id).to_config()})
     replies = grid.ask(members, "train.alone", content, settings.step_timeout)
-    trained = {member.name: _stages(reply) for member, reply in zip(members, replies, strict=True)}
+    trained = {name: _stages(reply) for name, reply in replies.items()}
     stages: list[StageScores] = []
     for stage in range(settings.self_training + 1):
         histories = [rows[stage].history for rows in trained.values()]

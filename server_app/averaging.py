@@ -13,7 +13,7 @@ from fedlap_app.learning.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.methods.fedavg import stage_seed
 from fedlap_app.methods.scores import Best, is_better, total, unpack, unpack_all
 from fedlap_app.settings import Settings
-from server_app.member_grid import Member, MemberGrid
+from server_app.member_grid import Member, MemberGrid, Quorum
 from server_app.observer import Observer
 from server_app.outcome import Outcome, StageScores
 from server_app.rows import Luggage, NoLuggage
@@ -97,6 +97,8 @@ def run_fedavg(
 ) -> Outcome:
     """Train together in every stage and leave the best model of the last one with every member."""
     luggage = luggage or NoLuggage()
+    if settings.min_clients:
+        grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
     stages: list[StageScores] = []
     for stage in range(settings.self_training + 1):
         task = Task(grid.run.run_id, stage, basis)
@@ -140,7 +142,7 @@ def _train(
         return
     last = RecordDict({"arrays": result.arrays, "config": task.to_config()})
     replies = _ask(grid, members, "evaluate", last, settings, progress.luggage)
-    progress.scored(settings.rounds, result.arrays, replies)
+    progress.scored(settings.rounds, result.arrays, list(replies.values()))
 
 
 def _leave_best(
@@ -154,10 +156,7 @@ def _leave_best(
     content = RecordDict({"arrays": progress.best_arrays, "config": task.to_config()})
     progress.luggage.restore(progress.best_luggage)
     replies = _ask(grid, members, "evaluate.keep", content, settings, progress.luggage)
-    return {
-        member.name: unpack(numbers(reply, "scores"))
-        for member, reply in zip(members, replies, strict=True)
-    }
+    return {name: unpack(numbers(reply, "scores")) for name, reply in replies.items()}
 
 
 def _ask(
@@ -167,8 +166,8 @@ def _ask(
     content: RecordDict,
     settings: Settings,
     luggage: Luggage,
-) -> list[RecordDict]:
-    """Replies of all members to a model, each with what else is for it."""
+) -> dict[str, RecordDict]:
+    """Replies of the members to a model, each with what else is for it."""
 
     def packed(member: Member) -> RecordDict:
         return luggage.pack(member, content)

@@ -4,8 +4,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from logging import WARNING
 
 from flwr.app import ArrayRecord, Message, RecordDict
+from flwr.common.logger import log
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
@@ -30,6 +32,22 @@ class Member:
     examples: int
 
 
+@dataclass(frozen=True)
+class Quorum:
+    """When replies are enough without those of everyone.
+
+    Attributes
+    ----------
+    least
+        How many must have answered.
+    seconds
+        How long a connected organisation is waited for once that many have.
+    """
+
+    least: int
+    seconds: float
+
+
 @dataclass
 class Traffic:
     """Bytes that one organisation received and sent."""
@@ -43,12 +61,23 @@ class MemberGrid(Grid):
 
     Wraps any other grid. It looks for replies five times a second, where Flower's own
     `send_and_receive` sleeps for three seconds between two looks.
+
+    Attributes
+    ----------
+    traffic
+        Bytes of each organisation.
+    quorum
+        When to go on without some; None: never.
+    absences
+        How often the run went on without an organisation.
     """
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._names: dict[int, str] = {}
         self.traffic: dict[str, Traffic] = {}
+        self.quorum: Quorum | None = None
+        self.absences: Counter[str] = Counter()
 
     def introduce(self, members: Iterable[Member]) -> None:
         """Learn which node is which organisation."""
@@ -91,12 +120,14 @@ class MemberGrid(Grid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> list[Message]:
-        """Send, wait for all replies and return them sorted by organisation."""
+        """Send, wait for the replies of all, or of a quorum, and return them sorted by name."""
         sent = list(messages)
         if not sent:
             return []
         replies = self._exchange(sent, 3600.0 if timeout is None else timeout)
-        self._require_all(sent, replies, timeout)
+        if not self._is_enough(sent, replies):
+            self._require_all(sent, replies, timeout)
+        replies = self._present(sent, replies)
         for message in sent:
             self._count(message, "down")
         for reply in replies:
@@ -109,8 +140,8 @@ class MemberGrid(Grid):
         message_type: str,
         content: RecordDict | Callable[[Member], RecordDict],
         timeout: float,
-    ) -> list[RecordDict]:
-        """Content of every member's reply, in the order of the members' names."""
+    ) -> dict[str, RecordDict]:
+        """Content of each reply by the member's name, in the order of names."""
         messages = [
             Message(
                 content=content(member) if callable(content) else content,
@@ -119,7 +150,12 @@ class MemberGrid(Grid):
             )
             for member in members
         ]
-        return [reply.content for reply in self.send_and_receive(messages, timeout=timeout)]
+        replies = self.send_and_receive(messages, timeout=timeout)
+        return {self.name_of(reply): reply.content for reply in replies}
+
+    def name_of(self, reply: Message) -> str:
+        """The organisation that a reply is from."""
+        return self._name(reply.metadata.src_node_id)
 
     def stream(
         self, messages: Iterable[Message], *, timeout: float
@@ -167,16 +203,45 @@ class MemberGrid(Grid):
 
     def _exchange(self, sent: list[Message], timeout: float) -> list[Message]:
         waiting = {key for key in self._grid.push_messages(sent) if key}
-        deadline = time.monotonic() + timeout
+        started = time.monotonic()
         replies: list[Message] = []
         while waiting:
             arrived = list(self._grid.pull_messages(waiting))
             replies.extend(arrived)
             waiting -= {reply.metadata.reply_to_message_id for reply in arrived}
-            if not waiting or time.monotonic() >= deadline:
+            passed = time.monotonic() - started
+            if not waiting or passed >= timeout or self._goes_on(sent, replies, passed):
                 break
             time.sleep(POLL_SECONDS)
         return replies
+
+    def _is_enough(self, sent: list[Message], replies: list[Message]) -> bool:
+        """Whether a quorum has answered with something of use."""
+        if self.quorum is None:
+            return False
+        useful = sum(not _failure(reply) for reply in replies)
+        return useful >= min(self.quorum.least, len(sent))
+
+    def _goes_on(self, sent: list[Message], replies: list[Message], passed: float) -> bool:
+        """Whether those who are missing are waited for no longer."""
+        if self.quorum is None or not self._is_enough(sent, replies):
+            return False
+        if passed >= self.quorum.seconds:
+            return True
+        is_connected = getattr(self._grid, "is_connected", None)
+        answered = {reply.metadata.src_node_id for reply in replies}
+        missing = {message.metadata.dst_node_id for message in sent} - answered
+        return is_connected is not None and not any(map(is_connected, missing))
+
+    def _present(self, sent: list[Message], replies: list[Message]) -> list[Message]:
+        """Replies of use; who is missing is named in the log and counted."""
+        failures = {reply.metadata.src_node_id: _failure(reply) for reply in replies}
+        for message in sent:
+            node = message.metadata.dst_node_id
+            if reason := failures.get(node, "no reply in time"):
+                self.absences[self._name(node)] += 1
+                log(WARNING, "Going on without %s: %s", self._name(node), reason)
+        return [reply for reply in replies if not failures[reply.metadata.src_node_id]]
 
     def _require_all(
         self, sent: list[Message], replies: list[Message], timeout: float | None

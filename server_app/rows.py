@@ -99,11 +99,18 @@ class SharedRows:
         return self._table[self._places[member]]
 
     def average(self, copies: Mapping[str, NDArray[np.floating]]) -> None:
-        """Replace every row by the mean of its holders' copies, added in the order of names."""
+        """Replace every row by the mean of its copies, added in the order of names.
+
+        A row whose holders are all absent stays as it is.
+        """
         total = np.zeros(self._table.shape)
+        count = np.zeros(len(self._table), dtype=np.int64)
         for member, places in self._places.items():
-            total[places] += self._checked(member, copies[member])
-        self._table = (total / self._holders[:, None]).astype(np.float32)
+            if member in copies:
+                total[places] += self._checked(member, copies[member])
+                count[places] += 1
+        mean = (total / np.maximum(count, 1)[:, None]).astype(np.float32)
+        self._table = np.where(count[:, None] > 0, mean, self._table)
 
     def _checked(self, member: str, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         expected = (len(self._places[member]), self._table.shape[1])

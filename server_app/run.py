@@ -71,4 +71,5 @@ def _phases(
         schema=members[0].schema,
         clock=clock,
         traffic=grid.traffic,
+        absences=grid.absences,
     )

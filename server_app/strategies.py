@@ -94,7 +94,9 @@ class _Observed(FedAvg):
         replies = list(replies)
         contents = [reply.content for reply in replies]
         self.observer.replied(server_round, self._sent, contents)
-        self.luggage.unpack(self.members, contents)
+        members = {member.node_id: member for member in self.members}
+        present = [members[reply.metadata.src_node_id] for reply in replies]
+        self.luggage.unpack(present, contents)
         trained = [reply for reply in replies if number(reply.content, self.weighted_by_key)]
         for reply in trained:
             read_in_place(reply.content.array_records[self.arrayrecord_key])

@@ -39,6 +39,7 @@ def write_summary(
     schema: str,
     clock: Clock,
     traffic: Mapping[str, Traffic] | None = None,
+    absences: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Write the model and ``summary.json``; return the summary."""
     if outcome.parameters is not None:
@@ -55,6 +56,7 @@ def write_summary(
         **outcome.summary(),
         "bytes_up": {name: count.up for name, count in traffic.items()},
         "bytes_down": {name: count.down for name, count in traffic.items()},
+        "absences": dict(absences or {}),
         "seconds": clock.seconds,
         "versions": versions(),
     }

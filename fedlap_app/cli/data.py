@@ -19,6 +19,7 @@ from fedlap_app.graphs.organisation import FILE
 from fedlap_app.graphs.partitions import PARTITIONS
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.graphs.tables import FORMATS
+from fedlap_app.privacy.limits import read_limits
 
 
 @click.command(epilog="Example: fedlap datasets --json")
@@ -148,6 +149,7 @@ def _read_all(folders: Sequence[Path], directed: bool) -> tuple[list[Subgraph], 
     for path in dict.fromkeys(paths):
         try:
             parts.append(read_folder(path, directed=directed))
+            read_limits(path)
         except DataError as error:
             problems.append(str(error))
     return parts, problems

@@ -39,7 +39,7 @@ def numbered(count: int) -> tuple[str, ...]:
 def read_organisation(folder: Path) -> Organisation:
     """Read and check ``org.toml``."""
     path = folder / FILE
-    facts = _parse(path)
+    facts = parse_file(path)
     for key in ("name", "classes", "features"):
         if key not in facts:
             raise DataError(f"{path} has no {key!r}: add a line `{key} = ...`.")
@@ -65,7 +65,8 @@ def read_organisation(folder: Path) -> Organisation:
     return organisation
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def parse_file(path: Path) -> dict[str, Any]:
+    """Everything that an ``org.toml`` says, unchecked."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

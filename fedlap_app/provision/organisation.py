@@ -5,16 +5,21 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from cryptography.hazmat.primitives.serialization import Encoding
+
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.methods.offline.secrets import stored_secrets
 from fedlap_app.private_files import write_private
+from fedlap_app.provision.certificates import CA_DAYS, make_authority, make_server
+from fedlap_app.provision.names import LOOPBACK
 from fedlap_app.provision.request import FILE, Request, sign_request
 from fedlap_app.provision.supernode_key import make_supernode_key, private_to_public
 
 ENVIRONMENT = "organisation.env"
 KEY, PUBLIC, SECRET = "keys/supernode", "keys/supernode.pub", "keys/superexec-secret"
+RUNTIME = "keys/runtime"  # .key, .crt and -ca.crt of the SuperNode towards its own SuperExec
 _PREVIOUS = ".previous"
 
 
@@ -87,11 +92,26 @@ def make_request(place: Place, name: str | None = None, *, renew: bool = False) 
     public.write_text(f"{line} {_comment(subgraph.name)}\n", encoding="utf-8")
     if not secret.exists():
         write_private(secret, os.urandom(32))
+    if renew or not _runtime(place, ".key").exists():
+        _make_runtime_certificate(place, subgraph.name)
     identity = stored_secrets(place.store / "offline", {}, trust=False).identity
     request = sign_request(identity, subgraph.name, line, schema_digest(subgraph))
     (place.out / FILE).write_text(request.to_json(), encoding="utf-8")
     (place.out / ENVIRONMENT).write_text(_environment(place), encoding="utf-8")
     return request
+
+
+def _runtime(place: Place, ending: str) -> Path:
+    return place.out / f"{RUNTIME}{ending}"
+
+
+def _make_runtime_certificate(place: Place, name: str) -> None:
+    """TLS between SuperNode and SuperExec; nobody needs the authority's key any more."""
+    authority = make_authority(name)
+    server = make_server(authority, name, (*LOOPBACK, "supernode"), CA_DAYS)
+    server.save(_runtime(place, ".crt"), _runtime(place, ".key"))
+    certificate = authority.certificate.public_bytes(Encoding.PEM)
+    _runtime(place, "-ca.crt").write_bytes(certificate)
 
 
 def _comment(name: str) -> str:

@@ -97,6 +97,18 @@ class KeyRing:
         """Public name of the group key: says nothing about it."""
         return self.group_secret("key id")[:8].hex()
 
+    @cached_property
+    def sum_key_ids(self) -> dict[str, str]:
+        """Public names of the keys of the members' block sums; the group's where there are none."""
+        return {
+            name: digest("sum key id", key)[:8].hex() if key else self.key_id
+            for name, key in {**dict.fromkeys(self.members, b""), **self.public_keys}.items()
+        }
+
+    def pair_key_id(self, peer: str) -> str:
+        """Public name of the key that is shared with a peer."""
+        return self.pair_secret(peer, "key id")[:8].hex()
+
     def pair_secret(self, peer: str, purpose: str) -> bytes:
         """Key for one purpose that only this member and the peer can derive."""
         return derive(self._root(peer), purpose, self.job)

@@ -1,101 +1,105 @@
-"""Processes of a federation: started in groups of their own, supervised, ended by their pid."""
+"""Processes of a federation: started in sessions of their own, found and ended by their pid."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 PATIENCE = 300.0  # seconds; generous, since a test machine may be busy with other things
 
 
-class Supervised:
-    """A command that is started again when it ends, as systemd or compose would do.
+class Party:
+    """What one party's start.sh runs, supervised by that script.
 
     Parameters
     ----------
     command, environment
-        What runs.
+        The script, and what it inherits.
+    home
+        Flower's home folder of the party, by which its processes are known.
     log
-        File that gets its output, over all starts.
-    pause
-        Seconds between the end and the next start.
+        File that gets their output.
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        log: Path,
-        *,
-        cwd: Path,
-        pause: float = 3.0,
+        self, command: Sequence[str], environment: Mapping[str, str], home: Path, log: Path
     ) -> None:
-        self.command, self.environment, self.log = list(command), dict(environment), log
-        self.cwd, self.pause = cwd, pause
-        self.process: subprocess.Popen[bytes] | None = None
-        self.starts = 0
-        self._wanted = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.command, self.environment = list(command), dict(environment)
+        self.home, self.log = home, log
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> "Supervised":
-        """Start it and keep it up."""
-        self._wanted.set()
-        self._launch()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
-
-    def kill(self) -> None:
-        """End the process and all it started, without a chance to tidy up."""
-        if self.process is not None:
-            _signal_group(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-
-    def stop(self) -> None:
-        """End it for good; what does not end by itself is killed."""
-        self._wanted.clear()
-        if self._thread is not None:
-            self._thread.join()
-        if self.process is None:
+    def start(self) -> None:
+        """Start it; a party that runs stays as it is."""
+        if self._process is not None and self._process.poll() is None:
             return
-        _signal_group(self.process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=15)
-        _signal_group(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    @property
-    def output(self) -> str:
-        """What it has written so far."""
-        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-
-    def _launch(self) -> None:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self._process = subprocess.Popen(
                 self.command,
                 env=self.environment,
-                cwd=self.cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_end_with_the_tests,
             )
-        self.starts += 1
 
-    def _watch(self) -> None:
-        ended = None
-        while self._wanted.is_set():
-            if self.process is not None and self.process.poll() is None:
-                ended = None
-            elif ended is None:
-                ended = time.monotonic()
-            elif time.monotonic() - ended > self.pause:
-                self._launch()
-            time.sleep(0.2)
+    def kill(self, *programs: str) -> list[int]:
+        """kill -9 of the programs, or of all; the script starts them again."""
+        killed = []
+        for pid, command in self.running():
+            if not programs or any(program in command for program in programs):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+        return killed
+
+    def stop(self, patience: float = 15.0) -> None:
+        """End the script and all it started; what does not end by itself is killed."""
+        if self._process is None:
+            return
+        self._signal(signal.SIGTERM)
+        deadline = time.monotonic() + patience
+        while self.running() and time.monotonic() < deadline:
+            self._process.poll()
+            time.sleep(0.1)
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+        self.kill()
+
+    def running(self) -> list[tuple[int, str]]:
+        """Pid and command line of the party's Flower programs."""
+        mark = f"FLWR_HOME={self.home}".encode()
+        return [(pid, words) for pid, words, env in _processes() if mark in env.split(b"\0")]
+
+    @property
+    def output(self) -> str:
+        """What has been logged so far."""
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+def _end_with_the_tests() -> None:
+    """Let the script end, with all it started, when the tests are killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def _processes() -> Iterator[tuple[int, str, bytes]]:
+    """Pid, command line and environment of the processes that may be read."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if words:
+                yield int(entry.name), words, (entry / "environ").read_bytes()
 
 
 def wait_for(
@@ -112,8 +116,3 @@ def wait_for(
         if time.monotonic() > deadline:
             raise AssertionError(f"this did not happen within {timeout:.0f} s: {what}")
         time.sleep(0.1)
-
-
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)

@@ -1,7 +1,7 @@
 """A member's part of the handshake: keys, edges and layouts, agreed with every other member."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -93,6 +93,20 @@ class Handshake:
     def peers(self) -> tuple[str, ...]:
         """All other members."""
         return tuple(name for name in self.keys.members if name != self.keys.me)
+
+    @cached_property
+    def shared(self) -> int:
+        """Own nodes whose slots peers are told, each as often as it is told."""
+        return sum(border.own.size for border in self._borders.values())
+
+    @cached_property
+    def foreign(self) -> int:
+        """Foreign nodes whose slots the peers tell."""
+        return sum(border.foreign.size for border in self._borders.values())
+
+    def edges_with(self, peers: Sequence[str]) -> int:
+        """Edges that are shared with some peers."""
+        return sum(self._border(peer).edges.shape[1] for peer in peers)
 
     def absent(self) -> list[str]:
         """Partners that take no part in the job."""

@@ -1,7 +1,7 @@
 """A member's part of the iteration: open the sums, go one step further, seal what it owes."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -213,12 +213,41 @@ class Iteration:
             "numbers": self.numbers,
         }
 
-    def contribute(self, step: int) -> Sealed:
-        """Seal this member's part of the next sums."""
+    def contribute(self, step: int, allow: Callable[[int], None]) -> Sealed:
+        """Seal this member's part of the next sums.
+
+        Parameters
+        ----------
+        step
+            Number of the step.
+        allow
+            Is asked before a product leaves, with the columns of all block products up to it.
+        """
         if self.solver is None:
             raise ProtocolError("The totals of the graph are not known yet; start a new job.")
         mine = self.solver.contribute()
+        if mine.block is not None:
+            allow(self.columns + int(mine.block.shape[1]))
         return self._seal(mine.block, mine.small, step)
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        """The members to whose block sums this one contributes."""
+        return tuple(self._targets)
+
+    @property
+    def lone_sender(self) -> bool:
+        """Whether some recipient gets block products from this member alone."""
+        return any(len(self.backend.senders(name)) == 1 for name in self._targets)
+
+    def sent_values(self, width: int) -> int:
+        """Numbers of a contribution to all block sums; none without a product."""
+        return sum(target.frame.length(width) for target in self._targets.values()) * (width > 0)
+
+    def received_values(self, width: int) -> int:
+        """Numbers of the block sum for this member; none when it gets none."""
+        expected = width > 0 and bool(self.backend.senders(self.me))
+        return self.agreement.layout.frame.length(width) if expected else 0
 
     def _seal(self, block: Array | None, small: Array, step: int) -> Sealed:
         """Contributions for all (""), and to each other one if there is a block."""

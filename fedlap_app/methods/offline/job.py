@@ -1,13 +1,14 @@
 """One job at one member: each step takes a request and gives the reply and the state after it."""
 
 import warnings
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import ProtocolError
+from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.methods.offline import answered as last_answer
-from fedlap_app.methods.offline import columns, live
+from fedlap_app.methods.offline import columns, entries, live
 from fedlap_app.methods.offline.agreement import Agreement
 from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake, unpack_senders
@@ -32,8 +33,10 @@ from fedlap_app.methods.offline.messages import (
     unpack_named,
 )
 from fedlap_app.methods.offline.party import ANSWERED, Party, Pending, log
+from fedlap_app.methods.offline.permission import Permission
 from fedlap_app.methods.offline.ritz_share import finish, lead
 from fedlap_app.methods.offline.row_keys import name_rows, write_order
+from fedlap_app.privacy.ledger import FINISHED, Entry, Ledger
 from fedlap_app.secure.backend import InsecureWarning
 from fedlap_app.secure.card import verify_cards
 from fedlap_app.secure.choice import make_backend, new_public_key
@@ -59,7 +62,13 @@ class Job:
         self.key = self.files.at("")
         self.kept = live.find(self.key)
         self.answers = self.kept.answers if self.kept else self.files.newest(ANSWERED)
+        self.permission = Permission(party, job)
         self.secure = 0.0, 0.0
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What the job has sent and received so far."""
+        return self.kept.ledger if self.kept else self.permission.open_ledger()
 
     def answer(self, request: Request, pending: Pending | None) -> Data:
         """Reply to a request: the stored bytes when it is repeated."""
@@ -90,6 +99,7 @@ class Job:
         )
         if roster.job != self.id:
             raise ProtocolError(f"The cards are not those of job {self.id}; they were altered.")
+        self.permission.require(roster.names)
         for accepted in secrets.remember(roster):
             log.warning("Trusted on first use: %s", accepted)
         keys = KeyRing.agree(secrets.identity, self.party.name, pending.job_secret, roster)
@@ -118,8 +128,10 @@ class Job:
         )
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
         state = state.after(request, PAIRS)
+        self.ledger = self.permission.new_ledger(roster.names)
+        self.ledger.enter(0, 0, entries.of_cards(handshake, len(shown)))
         state.write(self.answers, reply, handshake.pack())
-        live.keep(self.key, Live(self.answers, state, handshake))
+        live.keep(self.key, Live(self.answers, state, handshake, self.ledger))
         return reply
 
     def _public_key(self, pending: Pending) -> bytes:
@@ -143,22 +155,31 @@ class Job:
         opened = handshake.open(unpack_named(request.own))
         differing = handshake.differing(opened)
         if differing:
-            reply = pack(MISMATCH, pack_named(handshake.edge_hashes(differing)))
+            hashes = handshake.edge_hashes(differing)
+            reply = pack(MISMATCH, pack_named(hashes))
+            told = (*entries.of_pairs(handshake), *entries.of_hashes(handshake, differing))
+            self.ledger.enter(request.step, 0, told)
             last.after(request, COMPARE).write(self.answers, reply, handshake.pack())
             return reply
         agreement = handshake.agree(opened, unpack_senders(request.common))
+        told = (*entries.of_pairs(handshake),)
         if self.party.spec.rows:
-            return self._rows(agreement.keys, request, last)
+            return self._rows(agreement.keys, request, last, told)
         transcript = first_transcript(agreement)
         iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
         reply = pack(CONTRIBUTION, iteration.begin())
-        return self._keep(iteration, last.after(request, SUMS, **iteration.facts()), reply)
+        told += (*entries.of_contribution(iteration),)
+        state = last.after(request, SUMS, **iteration.facts())
+        return self._keep(iteration, state, reply, told)
 
-    def _rows(self, keys: KeyRing, request: Request, last: Answered) -> Data:
+    def _rows(
+        self, keys: KeyRing, request: Request, last: Answered, told: tuple[Entry, ...]
+    ) -> Data:
         """Name the rows and forget the keys: nothing else is asked of the job."""
         names, order = name_rows(keys, self.party.subgraph)
         write_order(self.files, order)
         reply = pack(ROWS, names)
+        self.ledger.enter(request.step, 0, (*told, *entries.of_rows(keys, order.size)), FINISHED)
         last.after(request, "").write(self.answers, reply)
         self.answers.trim()
         self.party.retire(last.hello)
@@ -178,6 +199,7 @@ class Job:
             log.warning("%s: edges that %s lacks are in %s", self.party.name, peer, path)
             counts += [peer.encode(), b"%d" % found.only_mine, b"%d" % found.only_theirs]
         reply = pack(*counts)
+        self.ledger.enter(request.step, 0, (), "edges differ")
         last.after(request, "").write(self.answers, reply)
         self.answers.trim()
         return reply
@@ -186,6 +208,8 @@ class Job:
         """Take in the sums and go on to the next contribution, or to the eigenproblem."""
         iteration = self._take(last)
         received, small = iteration.open(request)
+        kind = entries.TOTALS if iteration.solver is None else entries.SMALL
+        told = (*entries.of_sums(iteration, iteration.sent, kind),)
         if iteration.solver is None:
             self._prepare(iteration, small)
         else:
@@ -193,10 +217,22 @@ class Job:
         arrays = pack_arrays(iteration.settle())
         if iteration.done:
             expects, reply = SHARE, lead(iteration, request.step)
+            told += (*entries.of_lead(iteration),)
         else:
-            expects, reply = SUMS, pack(CONTRIBUTION, iteration.contribute(request.step))
+            allow = partial(self._allow, iteration.agreement.keys.members)
+            expects, reply = SUMS, pack(CONTRIBUTION, iteration.contribute(request.step, allow))
+            told += (*entries.of_contribution(iteration),)
         state = last.after(request, expects, **iteration.facts())
-        return self._keep(iteration, state, reply, arrays)
+        return self._keep(iteration, state, reply, told, arrays)
+
+    def _allow(self, members: tuple[str, ...], vectors: int) -> None:
+        """Ask for consent to the next product, and count its vectors before they leave."""
+        try:
+            self.permission.require(members, vectors)
+        except ConsentError as error:
+            self.ledger.close(f"refused: {error}")
+            raise
+        self.permission.count(vectors)
 
     def _share(self, request: Request, last: Answered) -> Data:
         """Read the solution, keep the basis and forget the keys."""
@@ -204,6 +240,7 @@ class Job:
         basis = finish(iteration, request, last, self.party)
         self.party.bases.save(basis)
         reply = pack(DONE)
+        self.ledger.enter(request.step, iteration.columns, entries.of_solution(iteration), FINISHED)
         last.after(request, "").write(self.answers, reply)
         self.secure = iteration.meter.take()
         del iteration, basis
@@ -212,12 +249,20 @@ class Job:
         self.party.retire(last.hello)
         return reply
 
-    def _keep(self, iteration: Iteration, state: Answered, reply: Data, arrays: Data = b"") -> Data:
+    def _keep(
+        self,
+        iteration: Iteration,
+        state: Answered,
+        reply: Data,
+        told: tuple[Entry, ...],
+        arrays: Data = b"",
+    ) -> Data:
         """Store state and reply, then keep the iteration in memory for the next message."""
+        self.ledger.enter(state.step, iteration.columns, told)
         rest = pieces(iteration.agreement.packed, arrays, iteration.save())
         state.write(self.answers, reply, [*rest])
         self.secure = iteration.meter.take()
-        live.keep(self.key, Live(self.answers, state, iteration))
+        live.keep(self.key, Live(self.answers, state, iteration, self.ledger))
         return reply
 
     def _take(self, last: Answered) -> Iteration:

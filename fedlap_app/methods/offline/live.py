@@ -7,6 +7,7 @@ from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.handshake import Handshake
 from fedlap_app.methods.offline.iteration import Iteration
 from fedlap_app.methods.offline.newest import Newest
+from fedlap_app.privacy.ledger import Ledger
 
 _MOST = 64
 
@@ -18,6 +19,7 @@ class Live:
     answers: Newest
     last: Answered
     work: Handshake | Iteration
+    ledger: Ledger
 
 
 _live: "OrderedDict[str, Live]" = OrderedDict()

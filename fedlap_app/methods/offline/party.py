@@ -12,6 +12,9 @@ from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.newest import Newest
 from fedlap_app.methods.offline.secrets import Secrets
 from fedlap_app.methods.offline.spec import OfflineSpec
+from fedlap_app.privacy.consent import Consent
+from fedlap_app.privacy.limits import NO_LIMITS, Limits
+from fedlap_app.privacy.tally import Tally
 from fedlap_app.secure.card import issue_card
 
 ANSWERED = "answered"
@@ -47,12 +50,18 @@ class Party:
         Long-term secrets.
     root
         Folder of the organisation's store.
+    limits
+        What the organisation allows at most.
+    pinned
+        Organisations whose fingerprint it has pinned by itself.
     """
 
     subgraph: Subgraph
     spec: OfflineSpec
     secrets: Secrets
     root: Path
+    limits: Limits = NO_LIMITS
+    pinned: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -78,6 +87,12 @@ class Party:
     def durable(self) -> bool:
         """Whether writes must survive a power failure."""
         return not self.secrets.simulated
+
+    @cached_property
+    def consent(self) -> Consent:
+        """The organisation's limits and what it has exchanged so far."""
+        tally = Tally(self.root, durable=self.durable)
+        return Consent(self.subgraph, self.limits, self.pinned, tally)
 
     @property
     def folder(self) -> Path:

@@ -70,6 +70,11 @@ class OfflineSpec:
         return min(self.block, self.vectors) if self.solver == "block-lanczos" else 1
 
     @property
+    def products(self) -> int:
+        """Products that each vector of the basis takes."""
+        return 2 if self.operator == "directed" else 1
+
+    @property
     def loops(self) -> float:
         """Weight of self loops."""
         return 1.0 if self.self_loops else 0.0
@@ -110,6 +115,6 @@ class OfflineSpec:
 
     def rounds(self) -> int:
         """Round trips after the handshake when no direction is lost."""
-        phases = 2 if self.operator == "directed" else 1
-        planned = schedule(self.solver, SolverSettings(self.vectors, self.block), phases=phases)
+        settings = SolverSettings(self.vectors, self.block)
+        planned = schedule(self.solver, settings, phases=self.products)
         return sum(1 for _ in planned) + 2

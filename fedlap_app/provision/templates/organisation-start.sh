@@ -13,7 +13,7 @@ stop() {
 }
 
 case "$here" in *\'*) stop "the path $here has a quote in it: move the folder" ;; esac
-for file in organisation.env keys/supernode keys/superexec-secret ca.crt federation.toml; do
+for file in organisation.env keys/supernode keys/superexec-secret keys/runtime.key ca.crt federation.toml; do
     [ -r "$here/$file" ] ||
         stop "there is no $here/$file: put the coordinator's files into the folder that 'fedlap keys request' wrote"
 done
@@ -27,7 +27,8 @@ FEDLAP_HOME="${FEDLAP_HOME:-$here/state/fedlap}"
 FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
 FLWR_DISABLE_UPDATE_CHECK=1
 FLWR_TELEMETRY_ENABLED=0
-export PATH FLWR_HOME FEDLAP_HOME FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED
+FLWR_SUPEREXEC_TASK_POLL_INTERVAL=0.2
+export PATH FLWR_HOME FEDLAP_HOME FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED FLWR_SUPEREXEC_TASK_POLL_INTERVAL
 mkdir -p "$FLWR_HOME"
 
 supernode() {
@@ -37,13 +38,16 @@ supernode() {
         --auth-supernode-private-key "$here/keys/supernode" \
         --isolation process \
         --host 127.0.0.1 --port "$FEDLAP_NODE_PORT" \
+        --ssl-ca-certfile "$here/keys/runtime-ca.crt" \
+        --ssl-certfile "$here/keys/runtime.crt" \
+        --ssl-keyfile "$here/keys/runtime.key" \
         --superexec-auth-secret-file "$here/keys/superexec-secret" \
         --node-config "data-dir='$FEDLAP_ORG_DATA' store-dir='$FEDLAP_ORG_STORE' federation='$here/federation.toml'"
 }
 
-# SuperNode and SuperExec speak over the loopback only; the secret keeps other users out.
+# SuperNode and SuperExec speak over the loopback only; TLS and the secret keep other users out.
 superexec() {
-    exec flower-superexec --insecure \
+    exec flower-superexec --root-certificates "$here/keys/runtime-ca.crt" \
         --runtime-api-address "127.0.0.1:$FEDLAP_NODE_PORT" \
         --superexec-auth-secret-file "$here/keys/superexec-secret"
 }

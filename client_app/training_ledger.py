@@ -1,0 +1,89 @@
+"""What an organisation sends to the server in a training run, entered into the run's ledger.
+
+Models travel in the clear but for TLS: the server reads each update, all read their average.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from math import prod
+from typing import Any
+
+from flwr.app import ArrayRecord, MetricRecord, RecordDict
+
+from client_app import rows
+from client_app.kept import training_job
+from client_app.organisation import Organisation
+from client_app.task import Task
+from fedlap_app.privacy.ledger import (
+    FINISHED,
+    MEMBERS,
+    OPEN,
+    RECEIVED,
+    SENT,
+    SERVER,
+    Entry,
+    Ledger,
+)
+
+ALONE = "local"  # trains all stages in one message
+_STAGE = 1_000_000
+_KINDS = {"arrays": ("model", "model updates"), rows.RECORD: ("learned rows", "learned rows")}
+
+
+class Late(IntEnum):
+    """Messages of a stage that come after its rounds, by their places among the steps."""
+
+    EVALUATE = _STAGE - 2
+    KEEP = _STAGE - 1
+
+
+def enter(
+    organisation: Organisation, task: Task, number: int, content: RecordDict, reply: RecordDict
+) -> None:
+    """Enter one message and its reply, before it leaves.
+
+    Parameters
+    ----------
+    organisation, task
+        Who trains, and what for.
+    number
+        Number of the round, or a `Late` message; one that comes again is not entered again.
+    content, reply
+        What came and what is sent.
+    """
+    store, job = organisation.store, training_job(task.run)
+
+    def facts() -> Mapping[str, Any]:
+        method = organisation.settings.method
+        about = {"organisation": organisation.name, "phase": "training", "job": job}
+        return {**about, "method": method, "basis": task.basis}
+
+    with store.lock():
+        durable = organisation.folder is not None
+        ledger = Ledger.open(store.job(job).path, facts, durable=durable, begun=False)
+        last = number == Late.KEEP and task.stage == organisation.settings.self_training
+        state = FINISHED if last or organisation.settings.method == ALONE else OPEN
+        ledger.enter(task.stage * _STAGE + number, 0, _entries(content, reply), state)
+
+
+def _entries(content: RecordDict, reply: RecordDict) -> Iterator[Entry]:
+    for name, (received, sent) in _KINDS.items():
+        everyone = (MEMBERS, SERVER)
+        if values := _values(content, name):
+            yield Entry(RECEIVED, received, everyone, (), (), 1, values)
+        if values := _values(reply, name):
+            yield Entry(SENT, sent, (SERVER,), everyone, (), 1, values)
+    yield Entry(SENT, "scores and counts", (SERVER,), (), (), 1, _metrics(reply))
+
+
+def _values(content: RecordDict, name: str) -> int:
+    record = content.get(name)
+    if not isinstance(record, ArrayRecord):
+        return 0
+    return sum(prod(array.shape) for array in record.values())
+
+
+def _metrics(reply: RecordDict) -> int:
+    record = reply.get("metrics")
+    values = record.values() if isinstance(record, MetricRecord) else ()
+    return sum(len(value) if isinstance(value, list) else 1 for value in values)

@@ -1,0 +1,54 @@
+"""The same run in one process: same data, same secrets, same job."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from client_app.app import app
+from fedlap_app.knobs import Value
+from fedlap_app.methods.offline.secrets import Secrets
+from fedlap_app.settings import parse_settings
+from server_app.local_grid import InProcessGrid, new_run_id
+from server_app.run import run
+from tests.integration.federation import Federation, Outcome
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def round_done(self, number: int, rounds: int, totals: dict[str, float]) -> None:
+        """Nothing is said."""
+
+
+def replay(
+    federation: Federation, outcome: Outcome, config: dict[str, Value], folder: Path
+) -> dict[str, Any]:
+    """Summary of a run in this process that begins with the start vectors of a deployed one.
+
+    The organisations' start vectors follow from their secrets and from the job, whose id is drawn
+    anew in every run: this run is told the id of the deployed one.
+    """
+    configs = []
+    for name in federation.names:
+        data = folder / name / "data"
+        skipped = shutil.ignore_patterns("basis-*", "offline-*", "jobs", "lock")
+        shutil.copytree(federation.folder(name) / "data", data, ignore=skipped)
+        file = str(federation.folder(name) / "federation.toml")
+        configs.append({"data-dir": str(data), "federation": file})
+    settings = parse_settings(
+        {"clients": len(federation.names), "run-dir": str(folder / "runs"), **config}
+    )
+    grid = InProcessGrid(app, configs, settings.to_config(), run_id=new_run_id())
+    job = outcome.offline["job"] if settings.needs_basis else ""
+    with patch.object(Secrets, "start_label", lambda self, own, refreshed: job):
+        return run(grid, settings, Silent())
+
+
+def assert_same_scores(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Whether two summaries agree in every score to 1e-6."""
+    for what in ("accuracy", "loss", "macro_f1"):
+        for split, value in theirs[what].items():
+            assert abs(ours[what][split] - value) <= 1e-6, (what, split, ours[what][split], value)
+    assert ours["client_accuracy"] == theirs["client_accuracy"]
+    assert ours["best_round"] == theirs["best_round"]

@@ -1,0 +1,74 @@
+"""The table [consent] of org.toml."""
+
+import pytest
+from click.testing import CliRunner
+
+from fedlap_app.cli import main
+from fedlap_app.errors import DataError
+from fedlap_app.graphs.federation import DataSpec, load_federation
+from fedlap_app.graphs.folder import write_folder
+from fedlap_app.privacy.limits import NO_LIMITS, Limits, parse_limits, read_limits
+
+
+@pytest.fixture(scope="module")
+def part():
+    return load_federation(DataSpec(dataset="banks", accounts=200, clients=2))[0]
+
+
+@pytest.fixture
+def folder(part, tmp_path):
+    write_folder(part, tmp_path / part.name)
+    return tmp_path / part.name
+
+
+def add(folder, text):
+    with (folder / "org.toml").open("a") as file:
+        file.write(text)
+
+
+def test_all_limits_are_read(folder):
+    assert read_limits(folder) == NO_LIMITS
+    add(
+        folder,
+        "[consent]\nmost-vectors = 100\nleast-pinned-partners = 2\nlargest-auc = 0.75\n"
+        'backends = ["ckks", "mask"]\noperators = ["sym"]\nhide-topology = true\n',
+    )
+    assert read_limits(folder) == Limits(100, 2, 0.75, ("ckks", "mask"), ("sym",), True)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"most-vector": 1}, "unknown limit 'most-vector': the nearest is 'most-vectors'"),
+        ({"backend": "ckks"}, "unknown limit 'backend': the nearest is 'backends'"),
+        ({"most-vectors": "many"}, "most-vectors = 'many' is not a whole number from 0"),
+        ({"most-vectors": True}, "most-vectors = True is not a whole number"),
+        ({"most-vectors": -1}, "most-vectors = -1 is not a whole number"),
+        ({"least-pinned-partners": 1.5}, "least-pinned-partners = 1.5 is not a whole number"),
+        ({"largest-auc": 0.4}, "largest-auc = 0.4 is not a number from 0.5"),
+        ({"largest-auc": float("nan")}, "largest-auc = nan is not a number from 0.5"),
+        ({"backends": "ckks"}, "backends = 'ckks' is not a list of names"),
+        ({"backends": []}, "is not a list of names"),
+        ({"backends": ["ckk"]}, "backends names 'ckk': the nearest valid one is 'ckks'"),
+        ({"operators": ["sym", 3]}, "operators names 3: the nearest valid one is"),
+        ({"hide-topology": "yes"}, "hide-topology = 'yes' is neither true nor false"),
+    ],
+)
+def test_a_wrong_table_is_refused_in_one_sentence(table, sentence):
+    with pytest.raises(DataError) as caught:
+        parse_limits(table)
+    assert sentence in str(caught.value)
+
+
+def test_check_reads_the_limits(folder):
+    add(folder, "[consent]\nmost-vectors = 'x'\n")
+    done = CliRunner().invoke(main, ["check", str(folder)])
+    assert done.exit_code == 2
+    assert "org.toml, [consent]: most-vectors = 'x' is not a whole number" in done.stdout
+
+
+def test_a_value_in_place_of_the_table_is_refused(folder):
+    text = (folder / "org.toml").read_text()
+    (folder / "org.toml").write_text("consent = 3\n" + text)
+    with pytest.raises(DataError, match="consent is not a table"):
+        read_limits(folder)
