@@ -85,8 +85,8 @@ def write_superlink_folder(folder: Path, federation: Federation, authority: byte
         supervisor=fill("supervisor.sh"),
     )
     _write(folder / "start.sh", start, executable=True)
-    connection = json.dumps(federation.own_address)
-    _write(folder / "flwr.sh", fill("flwr.sh", own_address_toml=connection), executable=True)
+    connection = fill("flwr.sh", own_address=federation.own_address)
+    _write(folder / "flwr.sh", connection, executable=True)
     names = "\n".join(f"register {shlex.quote(member.name)}" for member in federation.members)
     _write(folder / "register.sh", fill("register.sh", members=names), executable=True)
     _write(folder / "unregister.sh", fill("unregister.sh"), executable=True)
