@@ -75,7 +75,7 @@ def _phases(
     clock.lap("gather")
     basis = ""
     if settings.needs_basis:
-        board.phase("offline", "steps")
+        board.phase("offline", "steps", settings.offline_spec.rounds())
         log_progress = LogProgress()
 
         def progress(number: int, rounds: int) -> None:
@@ -86,7 +86,7 @@ def _phases(
         folder.write_json("offline.json", phase.to_json())
         basis = phase.job if settings.method == "fedlap+" else ""
         clock.lap("offline")
-    board.phase("training", "rounds")
+    board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
     told = BoardObserver(board, observer)
     outcome = _METHODS[settings.method](grid, members, settings, folder, told, basis)
     clock.lap("train")

@@ -38,9 +38,9 @@ class Board:
         grid.watch = self.look
         self.write()
 
-    def phase(self, name: str, unit: str) -> None:
-        """A new phase begins; it counts in the unit."""
-        self._phase, self._unit, self._done, self._total = name, unit, 0, 0
+    def phase(self, name: str, unit: str, total: int) -> None:
+        """A new phase begins, of so many units."""
+        self._phase, self._unit, self._done, self._total = name, unit, 0, total
         self.write()
 
     def step(self, done: int, total: int) -> None:
