@@ -161,3 +161,26 @@ def test_flwr_gets_a_connection_to_this_superlink(demo, elsewhere, tmp_path):
     connection = tomllib.loads(written)["superlink"]["fedlap"]
     assert connection["address"] == (elsewhere or "127.0.0.1:18000")
     assert connection["root-certificates"] == str(demo.superlink / "ca.crt")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [('{"success": true}', 0), ('{"success": false, "error-message": "no such node"}', 2)],
+)
+def test_a_supernode_is_forgotten_only_when_flower_says_so(demo, tmp_path, answer, code):
+    (tmp_path / "flwr").write_text(f"#!/bin/sh\necho '{answer}'\n")
+    (tmp_path / "flwr").chmod(0o755)
+    (demo.superlink / "coordinator.env").write_text(f"FEDLAP_BIN='{tmp_path}'\n")
+    known = demo.superlink / "state" / "nodes" / "bank-00"
+    known.parent.mkdir(parents=True, exist_ok=True)
+    known.write_text("17\n")
+    done = subprocess.run(
+        ["sh", demo.superlink / "unregister.sh", "bank-00"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    assert known.exists() == bool(code)
+    assert ("no such node" in done.stderr) == bool(code)
