@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -83,18 +84,19 @@ def test_in_namespaces_addresses_stay_as_they_are(services, places, tmp_path):
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    "files",
-    [["compose.yml"], ["compose.yml", "compose.tls.yml"]],
+    ("files", "method"),
+    [(["compose.yml"], "fedlap+"), (["compose.yml", "compose.tls.yml"], "fedavg")],
     ids=["plain", "tls"],
 )
-def test_the_demonstration_runs_from_its_compose_files(tmp_path, files):
+def test_the_demonstration_runs_from_its_compose_files(tmp_path, files, method):
     command = [sys.executable, str(FOLDER / "processes.py")]
     command += [str(FOLDER / file) for file in files]
-    if os.geteuid() == 0 and Path("/usr/sbin/ip").exists():
+    if os.geteuid() == 0 and shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin"):
         command.append("--namespaces")
+    chosen = {"FEDLAP_METHOD": method, "FEDLAP_ROUNDS": "1", "FEDLAP_VECTORS": "20"}
     done = subprocess.run(
         [*command, "--root", str(tmp_path / "demo")],
-        env={**os.environ, "FEDLAP_ROUNDS": "1", "FEDLAP_VECTORS": "20"},
+        env={**os.environ, **chosen},
         capture_output=True,
         text=True,
         check=False,
@@ -105,8 +107,7 @@ def test_the_demonstration_runs_from_its_compose_files(tmp_path, files):
     runs = tmp_path / "demo" / "volumes" / "coordinator" / "fedlap" / "runs"
     (summary,) = runs.glob("*/summary.json")
     facts = json.loads(summary.read_text(encoding="utf-8"))
-    assert facts["clients"] == 3
-    assert facts["rounds"] == 1
+    assert (facts["method"], facts["clients"], facts["rounds"]) == (method, 3, 1)
     assert sorted(facts["client_accuracy"]) == ["bank-00", "bank-01", "bank-02"]
     status = json.loads((summary.parent / "status.json").read_text(encoding="utf-8"))
     assert status["state"] == "finished"
