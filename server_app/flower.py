@@ -31,6 +31,7 @@ ENVIRONMENT = {
 _MINUTE = 60.0
 _CANCEL_SECONDS = 30.0
 _CALL_SECONDS = 600.0
+_SILENT_SECONDS = 300.0
 
 
 class Flower:
@@ -84,8 +85,19 @@ class Flower:
     def wait(self, run_id: int, timeout: float) -> str:
         """Wait for the end of the run; return its status, such as ``finished:completed``."""
         deadline = time.monotonic() + timeout
+        heard = time.monotonic()
         while time.monotonic() < deadline:
-            status = self._status(run_id)
+            try:
+                status = self._status(run_id)
+                heard = time.monotonic()
+            except RunError as error:
+                # A SuperLink that is started again goes on with the run.
+                if time.monotonic() - heard > _SILENT_SECONDS:
+                    raise RunError(
+                        f"the SuperLink has not answered for {_SILENT_SECONDS:.0f} s ({error}): "
+                        "start it again and look at the run with `flwr list`"
+                    ) from None
+                status = ""
             if status.startswith("finished"):
                 return status
             time.sleep(1.0)
@@ -110,6 +122,8 @@ class Flower:
 
     def _status(self, run_id: int) -> str:
         answer = self._flwr("list", *self.connection, "--run-id", str(run_id), "--format", "json")
+        if not answer.get("success"):
+            raise RunError(str(answer.get("error-message") or answer).strip().splitlines()[-1])
         runs = answer.get("runs") or [{}]
         return str(runs[0].get("status", ""))
 

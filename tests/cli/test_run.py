@@ -87,6 +87,19 @@ def test_a_certificate_alone_is_refused(tmp_path):
 
 def test_a_call_without_an_answer_has_a_limit(tmp_path, monkeypatch):
     monkeypatch.setattr("server_app.flower._CALL_SECONDS", 0.01)
+    monkeypatch.setattr("server_app.flower._SILENT_SECONDS", 0.0)
     flower = RemoteFlower(tmp_path, tmp_path / "home", "127.0.0.1:1")
     with pytest.raises(RunError, match="gave no answer within"):
         flower.wait(77, 5.0)
+
+
+def test_a_superlink_that_is_away_for_a_while_ends_nothing(monkeypatch, tmp_path):
+    answers = [
+        {"success": True, "runs": [{"status": "running"}]},
+        {"success": False, "error-message": "connection refused"},
+        {"success": True, "runs": [{"status": "finished:completed"}]},
+    ]
+    monkeypatch.setattr(Flower, "_flwr", lambda *words: answers.pop(0))
+    monkeypatch.setattr("server_app.flower.time.sleep", lambda _: None)
+    flower = RemoteFlower(tmp_path, tmp_path / "home", "127.0.0.1:1")
+    assert flower.wait(77, 60.0) == "finished:completed"
