@@ -100,7 +100,7 @@ class Namespaces(Loopback):
 
     def __init__(self, root: Path, services: Mapping[str, Service]) -> None:
         super().__init__(root, services)
-        self._tag = f"fl{os.getpid() % 1_000_000}"
+        self._tag = f"demo{os.getpid() % 1_000_000}"
         self._net = f"10.{os.getpid() % 200 + 40}.{os.getpid() // 200 % 250}"
         self._parties = sorted({self._party(service) for service in services.values()})
 
@@ -145,8 +145,8 @@ class Namespaces(Loopback):
         _ip("link", "add", self._tag, "type", "bridge")
         _ip("link", "set", self._tag, "up")
         for number, party in enumerate(self._parties, 1):
-            space, inside, outside = self._space(party), f"{self._tag}i{number}", ""
-            outside = f"{self._tag}o{number}"
+            space = self._space(party)
+            inside, outside = f"{self._tag}i{number}", f"{self._tag}o{number}"
             folder = Path("/etc/netns") / space
             folder.mkdir(parents=True)
             (folder / "hosts").write_text(hosts, encoding="utf-8")

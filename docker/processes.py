@@ -71,15 +71,20 @@ class Fleet:
         """Run a service to its end in the foreground, and keep the others up meanwhile."""
         service = self.place.services[name]
         command, environment = self.command(service), self.environment(service)
-        process = subprocess.Popen(command, env=environment, cwd=self._folder(service))
+        process = subprocess.Popen(
+            command, env=environment, cwd=self._folder(service), start_new_session=True
+        )
         try:
             while process.poll() is None:
                 self._keep_up()
                 time.sleep(1)
         finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                process.wait(timeout=60)
+            # In a session of its own it gets Ctrl-C once, from here, and may tidy up.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                _signal(process, signal.SIGINT)
+                process.wait(timeout=90)
+            _signal(process, signal.SIGKILL)
+            process.wait()
         return process.returncode
 
     def command(self, service: Service) -> list[str]:

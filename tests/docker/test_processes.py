@@ -100,7 +100,7 @@ def test_the_demonstration_runs_from_its_compose_files(tmp_path, files, method):
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=1500,
     )
     assert done.returncode == 0, done.stderr + done.stdout
     assert "test accuracy" in done.stdout
