@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from fedlap_app.json_logs import use_json_logs_if_asked
+from fedlap_app.logs import use_logs_as_asked
 
 
 def set_verbosity(verbose: bool) -> None:
     """Show Flower's log lines, or only errors; Flower sets the level when it is imported."""
     import flwr.common.logger  # noqa: F401
 
-    use_json_logs_if_asked()
+    use_logs_as_asked()
     logging.getLogger("flwr").setLevel(logging.INFO if verbose else logging.ERROR)
 
 
