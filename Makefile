@@ -53,5 +53,16 @@ lint: setup  ## ruff and mypy
 bench: setup  ## measure what the in-process grid costs
 	$(BIN)/fedlap bench grid $(ARGS)
 
+# Containers where there is a Docker engine, else the same services as processes of this machine.
+.PHONY: demo
+DEMO := -f docker/compose.yml $(if $(TLS),-f docker/compose.tls.yml) $(if $(GPU),-f docker/compose.gpu.yml)
+demo: setup  ## three banks, set-up, run and result; TLS=1 and GPU=1 add these
+	@if docker info > /dev/null 2>&1; then \
+		docker compose $(DEMO) run --build --rm run; code=$$?; docker compose $(DEMO) down; exit $$code; \
+	else \
+		echo "No Docker engine here: the same services run as processes of this machine." >&2; \
+		$(BIN)/python docker/processes.py $(filter %.yml,$(DEMO)); \
+	fi
+
 clean:  ## remove what `make` made
 	rm -rf .venv .flwr .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build

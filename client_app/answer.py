@@ -1,6 +1,7 @@
 """From a handler to a reply: a failure becomes one sentence that shows nothing of the data."""
 
 import logging
+import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ _log = logging.getLogger("fedlap")
 
 def answer(message: Message, context: Context, handler: Handler) -> Message:
     """Reply of the handler, or a refusal with a reason."""
-    who = _provisional_name(context)
+    who, started = _provisional_name(context), time.perf_counter()
     try:
         organisation = organisation_of(context)
         who = organisation.name
@@ -29,7 +30,21 @@ def answer(message: Message, context: Context, handler: Handler) -> Message:
     except Exception as error:
         refusal = ConfigRecord({"who": who, "reason": _public_reason(error, context)})
         content = RecordDict({REFUSAL: refusal})
+    _note(message, who, refused=REFUSAL in content, seconds=time.perf_counter() - started)
     return Message(content, reply_to=message)
+
+
+def _note(message: Message, who: str, *, refused: bool, seconds: float) -> None:
+    """A line in the organisation's own log."""
+    kind, did = message.metadata.message_type, "refused" if refused else "answered"
+    facts = {
+        "run": message.metadata.run_id,
+        "organisation": who,
+        "request": kind,
+        "outcome": did,
+        "seconds": round(seconds, 3),
+    }
+    _log.info("%s %s %s in %.2f s", who, did, kind, seconds, extra={"facts": facts})
 
 
 def _provisional_name(context: Context) -> str:
@@ -54,10 +69,10 @@ def _public_reason(error: Exception, context: Context) -> str:
 def _write_details(error: Exception, context: Context) -> str:
     """Write the whole error where only the organisation can read it; say where."""
     folder = Folder(_details_folder(context))
-    time = datetime.now(UTC).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     trace = "".join(traceback.format_exception(error))
     try:
-        folder.append_line("errors.log", f"{time} {error}\n{trace}")
+        folder.append_line("errors.log", f"{now} {error}\n{trace}")
     except OSError:
         return "the reason could not be written down because its store cannot be written"
     return f"the reason is in {folder.path / 'errors.log'}"

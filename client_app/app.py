@@ -7,7 +7,9 @@ from flwr.clientapp import ClientApp
 
 from client_app import handlers, offline
 from client_app.answer import answer
+from fedlap_app.logs import use_logs_as_asked
 
+use_logs_as_asked()
 app = ClientApp()
 
 

@@ -7,11 +7,13 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
 from fedlap_app.errors import ConfigError, FedLapError
+from fedlap_app.logs import use_logs_as_asked
 from fedlap_app.settings import Settings, parse_settings
 from server_app.observer import LogObserver
 from server_app.run import run
 from server_app.run_folder import RunFolder
 
+use_logs_as_asked()
 app = ServerApp()
 
 

@@ -2,7 +2,8 @@
 
 Flower's command returns before the run ends and exits with 0 whatever comes of it, and the
 SuperLink that it starts stays up and keeps the working directory of the first run. This module
-gives a run a SuperLink of its own, waits for the outcome and stops the SuperLink.
+gives a run a SuperLink of its own, or the one that is named, waits for the outcome and stops what
+it started.
 """
 
 import contextlib
@@ -28,10 +29,13 @@ ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 _MINUTE = 60.0
+_CANCEL_SECONDS = 30.0
+_CALL_SECONDS = 600.0
+_SILENT_SECONDS = 300.0
 
 
-class LocalFlower:
-    """Flower's simulation, started in `project` with a home folder of its own.
+class Flower:
+    """Flower's command in the folder of the app, with a home folder of its own.
 
     Parameters
     ----------
@@ -41,16 +45,15 @@ class LocalFlower:
         Flower's home folder; logs and state go there.
     """
 
+    connection: tuple[str, ...] = ()
+
     def __init__(self, project: Path, home: Path) -> None:
         self.project = project
         self.home = home.absolute()
-        ports = _free_ports(2)
         self._environment = {
             **os.environ,
             **ENVIRONMENT,
             "FLWR_HOME": str(self.home),
-            "FLWR_LOCAL_SUPERLINK_HTTP_API_PORT": str(ports[0]),
-            "FLWR_LOCAL_CONTROL_API_PORT": str(ports[1]),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "OMP_NUM_THREADS": "1",
         }
@@ -69,8 +72,7 @@ class LocalFlower:
 
     def submit(self, config: Mapping[str, Value], nodes: int) -> int:
         """Submit the app and return the number of the run."""
-        size = f"num-supernodes={nodes} client-resources-num-cpus=1"
-        command = ["run", ".", "--format", "json", "--federation-config", size]
+        command = ["run", ".", *self.connection, "--format", "json", *self._size(nodes)]
         if config:
             pairs = [f"{key}={_toml(value)}" for key, value in config.items()]
             command += ["--run-config", " ".join(pairs)]
@@ -83,14 +85,83 @@ class LocalFlower:
     def wait(self, run_id: int, timeout: float) -> str:
         """Wait for the end of the run; return its status, such as ``finished:completed``."""
         deadline = time.monotonic() + timeout
+        heard = time.monotonic()
         while time.monotonic() < deadline:
-            answer = self._flwr("list", "--run-id", str(run_id), "--format", "json")
-            runs = answer.get("runs") or [{}]
-            status = str(runs[0].get("status", ""))
+            try:
+                status = self._status(run_id)
+                heard = time.monotonic()
+            except RunError as error:
+                # A SuperLink that is started again goes on with the run.
+                if time.monotonic() - heard > _SILENT_SECONDS:
+                    raise RunError(
+                        f"the SuperLink has not answered for {_SILENT_SECONDS:.0f} s ({error}): "
+                        "start it again and look at the run with `flwr list`"
+                    ) from None
+                status = ""
             if status.startswith("finished"):
                 return status
             time.sleep(1.0)
         raise RunError(f"the run did not end within {timeout / _MINUTE:.0f} minutes")
+
+    def cancel(self, run_id: int) -> None:
+        """Ask Flower to stop the run, and wait a little for it to end."""
+        self._flwr("stop", str(run_id), *self.connection, "--format", "json")
+        with contextlib.suppress(RunError):
+            self.wait(run_id, _CANCEL_SECONDS)
+
+    def stop(self) -> None:
+        """End what was started here; a SuperLink of others goes on."""
+
+    def where_to_look(self) -> str:
+        """Where the reason of a failure may be."""
+        return f"`flwr log RUN {' '.join(self.connection)}` shows the log of the ServerApp"
+
+    def _size(self, nodes: int) -> list[str]:
+        """Options that say how many nodes there are to be."""
+        return []
+
+    def _status(self, run_id: int) -> str:
+        answer = self._flwr("list", *self.connection, "--run-id", str(run_id), "--format", "json")
+        if not answer.get("success"):
+            raise RunError(str(answer.get("error-message") or answer).strip().splitlines()[-1])
+        runs = answer.get("runs") or [{}]
+        return str(runs[0].get("status", ""))
+
+    def _flwr(self, *arguments: str) -> dict[str, Any]:
+        try:
+            done = subprocess.run(
+                ["flwr", *arguments],
+                cwd=self.project,
+                env=self._environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_CALL_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise RunError(
+                f"flwr {arguments[0]} gave no answer within {_CALL_SECONDS:.0f} s: is the "
+                "SuperLink reachable?"
+            ) from None
+        start = done.stdout.find("{")
+        try:
+            answer: dict[str, Any] = json.loads(done.stdout[start:])
+        except ValueError:
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            raise RunError(
+                f"flwr {arguments[0]} failed: {lines[-1] if lines else 'no output'}"
+            ) from None
+        return answer
+
+
+class LocalFlower(Flower):
+    """Flower's simulation on a SuperLink of its own, which ends with it."""
+
+    def __init__(self, project: Path, home: Path) -> None:
+        super().__init__(project, home)
+        ports = _free_ports(2)
+        self._environment["FLWR_LOCAL_SUPERLINK_HTTP_API_PORT"] = str(ports[0])
+        self._environment["FLWR_LOCAL_CONTROL_API_PORT"] = str(ports[1])
 
     @property
     def log_file(self) -> Path:
@@ -102,24 +173,44 @@ class LocalFlower:
         for pid in _processes_with(str(self.log_file)):
             _end(pid)
 
-    def _flwr(self, *arguments: str) -> dict[str, Any]:
-        done = subprocess.run(
-            ["flwr", *arguments],
-            cwd=self.project,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        start = done.stdout.find("{")
-        try:
-            answer: dict[str, Any] = json.loads(done.stdout[start:])
-        except ValueError:
-            lines = (done.stderr or done.stdout).strip().splitlines()
-            raise RunError(
-                f"flwr {arguments[0]} failed: {lines[-1] if lines else 'no output'}"
-            ) from None
-        return answer
+    def where_to_look(self) -> str:
+        """The SuperLink's log."""
+        return f"the log is {self.log_file}"
+
+    def _size(self, nodes: int) -> list[str]:
+        size = f"num-supernodes={nodes} client-resources-num-cpus=1"
+        return ["--federation-config", size]
+
+
+class RemoteFlower(Flower):
+    """A SuperLink that runs already, with its SuperNodes.
+
+    Parameters
+    ----------
+    project, home : as above.
+    address : str
+        HOST:PORT of the SuperLink.
+    authority : Path, optional
+        Certificate by which it is known (default: None, a connection without TLS).
+    """
+
+    connection = ("fedlap",)
+
+    def __init__(
+        self, project: Path, home: Path, address: str, authority: Path | None = None
+    ) -> None:
+        super().__init__(project, home)
+        self._lines = ["[superlink]", 'default = "fedlap"', "", "[superlink.fedlap]"]
+        self._lines.append(f"address = {json.dumps(address)}")
+        if authority is None:
+            self._lines.append("insecure = true")
+        else:
+            self._lines.append(f"root-certificates = {json.dumps(str(authority.absolute()))}")
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        (self.home / "config.toml").write_text("\n".join(self._lines) + "\n", encoding="utf-8")
+        return self
 
 
 def _toml(value: Value) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from logging import WARNING
 
@@ -50,10 +50,12 @@ class Quorum:
 
 @dataclass
 class Traffic:
-    """Bytes that one organisation received and sent."""
+    """Bytes that one organisation received and sent, its last sign of life, what was repeated."""
 
     down: int = 0
     up: int = 0
+    seen: float = 0.0
+    retries: int = 0
 
 
 class MemberGrid(Grid):
@@ -78,12 +80,18 @@ class MemberGrid(Grid):
         self.traffic: dict[str, Traffic] = {}
         self.quorum: Quorum | None = None
         self.absences: Counter[str] = Counter()
+        self.watch: Callable[[], None] = lambda: None  # called while replies are waited for
 
     def introduce(self, members: Iterable[Member]) -> None:
         """Learn which node is which organisation."""
         for member in members:
             self._names[member.node_id] = member.name
-            self.traffic.setdefault(member.name, Traffic())
+            self.traffic.setdefault(member.name, Traffic(seen=time.time()))
+
+    def resent(self, name: str) -> int:
+        """How many messages to an organisation the wrapped grid had to send again."""
+        counts: Mapping[int, int] = getattr(self._grid, "resent", {})
+        return sum(counts.get(node, 0) for node, each in self._names.items() if each == name)
 
     def set_run(self, run: Run) -> None:
         """Set the run of the wrapped grid."""
@@ -178,6 +186,7 @@ class MemberGrid(Grid):
             if waiting and time.monotonic() >= deadline:
                 self._require_all(list(waiting.values()), [], timeout)
             if waiting:
+                self.watch()
                 time.sleep(POLL_SECONDS)
 
     def _push(self, message: Message) -> dict[str, Message]:
@@ -194,6 +203,8 @@ class MemberGrid(Grid):
             if reply.has_error() and tries[node] < RETRIES:
                 time.sleep(POLL_SECONDS * 2 ** tries[node])
                 tries[node] += 1
+                if (traffic := self.traffic.get(self._name(node))) is not None:
+                    traffic.retries += 1
                 again = Message(message.content, node, message.metadata.message_type)
                 waiting.update(self._push(again))
                 continue
@@ -212,6 +223,7 @@ class MemberGrid(Grid):
             passed = time.monotonic() - started
             if not waiting or passed >= timeout or self._goes_on(sent, replies, passed):
                 break
+            self.watch()
             time.sleep(POLL_SECONDS)
         return replies
 
@@ -278,6 +290,8 @@ class MemberGrid(Grid):
         node = message.metadata.dst_node_id if way == "down" else message.metadata.src_node_id
         traffic = self.traffic.get(self._name(node))
         if traffic is not None:
+            if way == "up":
+                traffic.seen = time.time()
             setattr(traffic, way, getattr(traffic, way) + payload_bytes(message.content))
 
 

@@ -32,4 +32,5 @@ class LogObserver:
             100 * totals["val_accuracy"],
             100 * totals["test_accuracy"],
             seconds / number * (rounds - number),
+            extra={"facts": {"phase": "training", "round": number, "rounds": rounds, **totals}},
         )

@@ -38,7 +38,15 @@ class LogProgress:
         self._said = now
         rate = (now - self._started) / number
         left = rate * max(rounds - number, 0)
-        log(INFO, "[STEP %s/%s] %.2f s a step, %.0f s left", number, rounds, rate, left)
+        log(
+            INFO,
+            "[STEP %s/%s] %.2f s a step, %.0f s left",
+            number,
+            rounds,
+            rate,
+            left,
+            extra={"facts": {"phase": "offline", "step": number, "steps": rounds}},
+        )
 
 
 def run_offline(

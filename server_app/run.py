@@ -1,5 +1,6 @@
 """A whole run on any grid: gather the organisations, train, write the run folder."""
 
+import contextlib
 from logging import INFO
 from typing import Any
 
@@ -14,9 +15,10 @@ from server_app.federation import gather
 from server_app.fedlap import run_fedlap
 from server_app.member_grid import MemberGrid
 from server_app.observer import Observer
-from server_app.offline import run_offline
+from server_app.offline import LogProgress, run_offline
 from server_app.polling import PollingGrid
 from server_app.run_folder import RunFolder
+from server_app.status import Board, BoardObserver
 from server_app.summary import Clock, write_summary
 
 _METHODS = {
@@ -32,19 +34,35 @@ def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     folder = RunFolder.create(settings, grid.run.run_id)
     folder.write_json("config.json", settings.to_config())
     log(INFO, "Run folder: %s", folder.path)
+    patient = MemberGrid(PollingGrid(grid, settings.step_timeout))
+    board = Board(folder, patient)
     try:
-        patient = MemberGrid(PollingGrid(grid, settings.step_timeout))
-        summary = _phases(patient, settings, folder, observer)
-    except FedLapError as error:
-        folder.write_json("error.json", {"error": str(error)})
+        summary = _phases(patient, settings, folder, observer, board)
+    except BaseException as error:
+        _note_end(folder, board, error)
         raise
+    board.end("finished")
     log(INFO, "Test accuracy: %.2f %%", 100 * summary["accuracy"]["test"])
     log(INFO, "Run folder: %s", folder.path)
     return summary
 
 
+def _note_end(folder: RunFolder, board: Board, error: BaseException) -> None:
+    """Leave the reason in the run folder; a full disk must not hide it from the caller."""
+    stopped = isinstance(error, KeyboardInterrupt | SystemExit)
+    says = str(error) if isinstance(error, FedLapError) else type(error).__name__
+    reason = "stopped from outside" if stopped else says
+    with contextlib.suppress(OSError):
+        folder.write_json("error.json", {"error": reason})
+        board.end("stopped" if stopped else "failed", reason)
+
+
 def _phases(
-    grid: MemberGrid, settings: Settings, folder: RunFolder, observer: Observer
+    grid: MemberGrid,
+    settings: Settings,
+    folder: RunFolder,
+    observer: Observer,
+    board: Board,
 ) -> dict[str, Any]:
     """Gather the organisations, compute the basis if asked for, train, write the summary."""
     clock = Clock()
@@ -57,11 +75,20 @@ def _phases(
     clock.lap("gather")
     basis = ""
     if settings.needs_basis:
-        phase = run_offline(grid, members, settings)
+        board.phase("offline", "steps", settings.offline_spec.rounds())
+        log_progress = LogProgress()
+
+        def progress(number: int, rounds: int) -> None:
+            board.step(number, rounds)
+            log_progress(number, rounds)
+
+        phase = run_offline(grid, members, settings, progress)
         folder.write_json("offline.json", phase.to_json())
         basis = phase.job if settings.method == "fedlap+" else ""
         clock.lap("offline")
-    outcome = _METHODS[settings.method](grid, members, settings, folder, observer, basis)
+    board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
+    told = BoardObserver(board, observer)
+    outcome = _METHODS[settings.method](grid, members, settings, folder, told, basis)
     clock.lap("train")
     return write_summary(
         folder,

@@ -8,6 +8,7 @@ import click
 import fedlap_app
 from fedlap_app.errors import FedLapError
 
+INTERRUPTED = 130  # as shells say it: 128 and the number of SIGINT
 _COMMANDS = {
     "datasets": "fedlap_app.cli.data:datasets",
     "partition": "fedlap_app.cli.data:partition",
@@ -20,6 +21,8 @@ _COMMANDS = {
     "bench": "fedlap_app.cli.bench:bench",
     "keys": "fedlap_app.cli.keys:keys",
     "doctor": "fedlap_app.cli.doctor:doctor",
+    "status": "fedlap_app.cli.status:status",
+    "clean-store": "fedlap_app.cli.clean_store:clean_store",
 }
 
 
@@ -48,6 +51,9 @@ class Commands(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             what = error.strerror or type(error).__name__
             click.echo(f"Error: {where}{what}: check the path and its permissions", err=True)
+        except KeyboardInterrupt:
+            click.echo("\nStopped. Whatever was finished is kept; start again to go on.", err=True)
+            sys.exit(INTERRUPTED)
         sys.exit(2)
 
 

@@ -11,7 +11,7 @@ from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.provision.certificates import SERVER_DAYS
 from fedlap_app.provision.check_keys import check_folder
 from fedlap_app.provision.coordinator import PORT, Wishes, issue
-from fedlap_app.provision.demo import NODE_PORT, WARNING, make_demo
+from fedlap_app.provision.demo import NODE_PORT, WARNING, find_demo, make_demo
 from fedlap_app.provision.federation import Federation
 from fedlap_app.provision.organisation import make_request, place_of
 from fedlap_app.provision.request import FILE, read_request
@@ -142,6 +142,7 @@ def check(folder: Path, as_json: bool) -> None:
 @click.option(
     "--node-port", type=_PORT, default=NODE_PORT, show_default=True, help="first SuperNode"
 )
+@click.option("--keep", is_flag=True, help="leave a demonstration that is there as it is")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def demo(
     out: Path,
@@ -149,6 +150,7 @@ def demo(
     port: int,
     listen: str | None,
     node_port: int,
+    keep: bool,
     as_json: bool,
     **spec: Any,  # noqa: ANN401 - fields of DataSpec
 ) -> None:
@@ -156,7 +158,8 @@ def demo(
 
     For demonstrations only: whoever has the folder has everybody's private keys.
     """
-    made = make_demo(
+    found = find_demo(out) if keep else None
+    made = found or make_demo(
         out,
         DataSpec(**spec),
         servers=servers or ("127.0.0.1",),

@@ -1,4 +1,4 @@
-"""`fedlap run`: `flwr run .` with a SuperLink of its own, waited for, with a truthful exit code."""
+"""`fedlap run`: `flwr run .`, waited for, with a truthful exit code."""
 
 import json
 import sys
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import fedlap_app
+from fedlap_app import places
 from fedlap_app.cli.settings_options import collect, settings_options
-from fedlap_app.errors import ConfigError
+from fedlap_app.cli.voice import terminated_like_interrupted
+from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.settings import parse_settings
 
 if TYPE_CHECKING:
-    from server_app.flower import LocalFlower
+    from server_app.flower import Flower
     from server_app.run_folder import RunFolder
 
 _NODES = 5
@@ -22,19 +24,28 @@ _HOUR = 3600.0
 
 @click.command(epilog="Example: fedlap run --conf conf/digits.toml --clients 5")
 @settings_options
+@click.option("--superlink", default=None, help="HOST:PORT of a SuperLink that runs already")
+@click.option(
+    "--root-certificates",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="ca.crt of that SuperLink (default: a connection without TLS)",
+)
 @click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 @click.option("--timeout", type=float, default=6.0, help="hours to wait (default: 6)")
 def run(
     conf: Path | None,
+    superlink: str | None,
+    root_certificates: Path | None,
     as_json: bool,
     timeout: float,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
-    """Run the app in Flower's simulation and exit non-zero if the run failed.
+    """Run the app through Flower and exit non-zero if the run failed.
 
-    Does what `flwr run .` does, on a SuperLink of its own that is stopped at the end.
+    Does what `flwr run .` does, in a simulation on a SuperLink of its own that is stopped at the
+    end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
-    from server_app.flower import LocalFlower
     from server_app.run_folder import RunFolder
 
     values = collect(conf, options)
@@ -44,19 +55,54 @@ def run(
             "method = 'central' needs all data in one place: use `fedlap train`, or choose "
             "fedlap+, fedlap, fedavg or local"
         )
-    nodes = settings.clients or _nodes_of(settings.data)
-    project = _project()
-    with LocalFlower(project, project / ".flwr") as flower:
-        click.echo(f"Starting Flower's simulation with {nodes} organisations", err=True)
+    if root_certificates and not superlink:
+        raise ConfigError("--root-certificates goes with --superlink: name the SuperLink as well")
+    nodes = settings.clients or (0 if superlink else _nodes_of(settings.data))
+    with terminated_like_interrupted(), _flower(superlink, root_certificates) as flower:
+        where = f"Submitting to {superlink}" if superlink else "Starting Flower's simulation"
+        click.echo(f"{where} with {nodes or 'all'} organisations", err=True)
         run_id = flower.submit({**values, "clients": nodes}, nodes)  # type: ignore[dict-item]
         click.echo(f"Run {run_id} is on its way", err=True)
-        status = flower.wait(run_id, timeout * _HOUR)
+        status = _wait(flower, run_id, timeout * _HOUR)
         root = Path(settings.run_dir) if settings.run_dir else None
         folder = RunFolder.find(run_id, root)
-    if status != "finished:completed" or folder is None:
+    if status != "finished:completed":
         click.echo(f"Error: {_reason(folder, flower)} ({status})", err=True)
         sys.exit(1)
+    if folder is None:
+        _show_elsewhere(run_id, as_json, local=superlink is None)
+        return
     _show(folder.read_json("summary.json"), as_json)
+
+
+def _flower(superlink: str | None, authority: Path | None) -> "Flower":
+    from server_app.flower import LocalFlower, RemoteFlower
+
+    project = _project()
+    if superlink is None:
+        return LocalFlower(project, project / ".flwr")
+    return RemoteFlower(project, places.home() / "flwr", superlink, authority)
+
+
+def _wait(flower: "Flower", run_id: int, timeout: float) -> str:
+    """Wait for the end of the run; Ctrl-C stops the run first."""
+    try:
+        return flower.wait(run_id, timeout)
+    except KeyboardInterrupt:
+        click.echo("Stopping the run", err=True)
+        flower.cancel(run_id)
+        raise
+
+
+def _show_elsewhere(run_id: int, as_json: bool, *, local: bool) -> None:
+    """The run is done, but its folder is on the machine of the ServerApp."""
+    if local:
+        raise RunError(f"run {run_id} left no run folder: look at the log in .flwr")
+    says = "the summary is in the run folder on the machine of the ServerApp"
+    if as_json:
+        click.echo(json.dumps({"run": run_id, "status": "finished:completed", "note": says}))
+    else:
+        click.echo(f"Run {run_id} is finished; {says}")
 
 
 def _nodes_of(data: str) -> int:
@@ -74,11 +120,11 @@ def _project() -> Path:
     raise ConfigError("there is no Flower app here: run this in a checkout of the project")
 
 
-def _reason(folder: "RunFolder | None", flower: "LocalFlower") -> str:
+def _reason(folder: "RunFolder | None", flower: "Flower") -> str:
     """The sentence that the ServerApp left behind."""
     if folder is not None and (folder.path / "error.json").exists():
         return str(folder.read_json("error.json")["error"])
-    return f"the run failed; the log is {flower.log_file}"
+    return f"the run failed; {flower.where_to_look()}"
 
 
 def _show(summary: dict[str, Any], as_json: bool) -> None:

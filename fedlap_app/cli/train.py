@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from fedlap_app.cli.settings_options import settings_from, settings_options
-from fedlap_app.cli.voice import set_verbosity
+from fedlap_app.cli.voice import set_verbosity, terminated_like_interrupted
 from fedlap_app.settings import Settings
 
 
@@ -62,11 +62,17 @@ def train(
         _look_at(settings)
     first = settings.seed if seed_start is None else seed_start
     started = time.perf_counter()
-    summaries = [_run(replace(settings, seed=seed)) for seed in range(first, first + seeds)]
-    report = _report(settings, summaries, time.perf_counter() - started)
-    click.echo(
-        json.dumps(report, indent=2, allow_nan=False) if as_json else _text(report, summaries[-1])
-    )
+    summaries: list[dict[str, Any]] = []
+    try:
+        with terminated_like_interrupted():
+            for seed in range(first, first + seeds):
+                summaries.append(_run(replace(settings, seed=seed)))
+    finally:
+        # After Ctrl-C the seeds that were finished still count.
+        if summaries:
+            report = _report(settings, summaries, time.perf_counter() - started)
+            text = _text(report, summaries[-1])
+            click.echo(json.dumps(report, indent=2, allow_nan=False) if as_json else text)
 
 
 def _look_at(settings: Settings) -> None:

@@ -9,7 +9,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.folder import write_folder
 from fedlap_app.provision.coordinator import Wishes, issue
-from fedlap_app.provision.federation import Federation
+from fedlap_app.provision.federation import FILE, Federation, read_federation_file
 from fedlap_app.provision.names import LOOPBACK
 from fedlap_app.provision.organisation import make_request, place_of
 
@@ -18,6 +18,7 @@ WARNING = (
     "secret from anyone."
 )
 NODE_PORT = 9094
+DONE = "DEMONSTRATION.txt"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def make_demo(
 
     Parameters
     ----------
-    out : folder to write, which must be empty or new.
+    out : folder to write, which must be new or hold nothing but folders (volumes, say).
     spec : the data set and how it is divided.
     servers : names and addresses of the SuperLink.
     port : of the SuperLink.
@@ -59,7 +60,7 @@ def make_demo(
         else all addresses).
     """
     out = out.expanduser().absolute()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and (not out.is_dir() or any(not each.is_dir() for each in out.rglob("*"))):
         raise ConfigError(f"{out} is not an empty folder: name a new one.")
     parts = load_federation(spec)
     requests = []
@@ -74,5 +75,15 @@ def make_demo(
     for member in federation.members:
         given = out / "coordinator" / "organisations" / member.name
         shutil.copytree(given, out / "organisations" / member.name, dirs_exist_ok=True)
-    (out / "DEMONSTRATION.txt").write_text(WARNING + "\n", encoding="utf-8")
+    # The coordinator's copy comes last: without it a demonstration counts as not made.
+    for folder in (out, out / "coordinator"):
+        (folder / DONE).write_text(WARNING + "\n", encoding="utf-8")
     return Demo(out, federation)
+
+
+def find_demo(out: Path) -> Demo | None:
+    """The demonstration that a folder holds already, if it is whole."""
+    out = out.expanduser().absolute()
+    if not (out / "coordinator" / DONE).is_file():
+        return None
+    return Demo(out, read_federation_file(out / "coordinator" / FILE))

@@ -85,18 +85,29 @@ def write_superlink_folder(folder: Path, federation: Federation, authority: byte
         supervisor=fill("supervisor.sh"),
     )
     _write(folder / "start.sh", start, executable=True)
-    connection = json.dumps(federation.own_address)
-    _write(folder / "flwr.sh", fill("flwr.sh", own_address_toml=connection), executable=True)
+    connection = fill("flwr.sh", own_address=federation.own_address)
+    _write(folder / "flwr.sh", connection, executable=True)
     names = "\n".join(f"register {shlex.quote(member.name)}" for member in federation.members)
     _write(folder / "register.sh", fill("register.sh", members=names), executable=True)
     _write(folder / "unregister.sh", fill("unregister.sh"), executable=True)
     for process in ("superlink", "superexec"):
         _write_unit(folder, f"fedlap-{process}", "superlink", process)
+    proxy = fill(
+        "nginx.conf",
+        folder=str(folder),
+        port=str(federation.port),
+        own_address=federation.own_address,
+        # nginx takes no IPv6 address for a name; `_` stands for whatever is asked for.
+        servers=" ".join(name for name in federation.servers if ":" not in name) or "_",
+    )
+    _write(folder / "nginx.conf", proxy)
     readme = fill(
         "superlink-readme.md",
         federation=federation.name,
         address=federation.address,
         count=str(len(federation.members)),
+        own_address=federation.own_address,
+        port=str(federation.port),
     )
     _write(folder / "README.md", readme)
 

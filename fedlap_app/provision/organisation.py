@@ -85,7 +85,8 @@ def make_request(place: Place, name: str | None = None, *, renew: bool = False) 
         for path in (private, secret, place.identity):
             if path.exists():
                 path.replace(path.with_name(path.name + _PREVIOUS))
-    private.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in (private.parent, place.store):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not private.exists():
         make_supernode_key(private, public, _comment(subgraph.name))
     line = private_to_public(private)

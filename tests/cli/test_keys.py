@@ -70,6 +70,24 @@ def test_demo_says_what_it_is_for(tmp_path):
     assert "is not an empty folder" in again.output
 
 
+def test_demo_fills_empty_volumes_and_keeps_what_is_there(tmp_path):
+    out = tmp_path / "d"
+    (out / "organisations" / "bank-00").mkdir(parents=True)
+    (out / "coordinator").mkdir()
+    words = ("keys", "demo", "--out", out, "--clients", 2, "--accounts", 200, "--keep", "--json")
+    first, again = run(*words), run(*words)
+    assert first.exit_code == again.exit_code == 0, first.output
+    assert json.loads(again.output) == json.loads(first.output)
+    (out / "coordinator" / "DEMONSTRATION.txt").unlink()
+    assert run(*words).exit_code == 2, "what was cut short is not taken for whole"
+
+
+def test_the_store_of_a_request_is_its_owners_only(tmp_path, data):
+    done = run("keys", "request", "--data", data / "bank-00", "--out", tmp_path / "keys")
+    assert done.exit_code == 0, done.output
+    assert stat.S_IMODE((data / "bank-00" / "store").stat().st_mode) == 0o700
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

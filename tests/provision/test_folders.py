@@ -151,8 +151,36 @@ def test_units_and_compose_files_of_an_odd_name(odd):
     assert all(isinstance(word, str) for word in command)
 
 
-def test_the_connection_of_flwr_is_good_toml(demo):
-    text = (demo.superlink / "flwr.sh").read_text()
-    body = text.split("<<END\n")[1].split("\nEND")[0]
-    connection = tomllib.loads(body)["superlink"]["fedlap"]
-    assert connection["address"] == "127.0.0.1:18000"
+@pytest.mark.parametrize("elsewhere", ["", "superlink:8000"])
+def test_flwr_gets_a_connection_to_this_superlink(demo, elsewhere, tmp_path):
+    (tmp_path / "flwr").write_text("#!/bin/sh\n")
+    (tmp_path / "flwr").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FEDLAP_SUPERLINK": elsewhere}
+    subprocess.run(["sh", demo.superlink / "flwr.sh", "--version"], env=environment, check=True)
+    written = (demo.superlink / "state" / "flwr" / "config.toml").read_text()
+    connection = tomllib.loads(written)["superlink"]["fedlap"]
+    assert connection["address"] == (elsewhere or "127.0.0.1:18000")
+    assert connection["root-certificates"] == str(demo.superlink / "ca.crt")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [('{"success": true}', 0), ('{"success": false, "error-message": "no such node"}', 2)],
+)
+def test_a_supernode_is_forgotten_only_when_flower_says_so(demo, tmp_path, answer, code):
+    (tmp_path / "flwr").write_text(f"#!/bin/sh\necho '{answer}'\n")
+    (tmp_path / "flwr").chmod(0o755)
+    (demo.superlink / "coordinator.env").write_text(f"FEDLAP_BIN='{tmp_path}'\n")
+    known = demo.superlink / "state" / "nodes" / "bank-00"
+    known.parent.mkdir(parents=True, exist_ok=True)
+    known.write_text("17\n")
+    done = subprocess.run(
+        ["sh", demo.superlink / "unregister.sh", "bank-00"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    assert known.exists() == bool(code)
+    assert ("no such node" in done.stderr) == bool(code)

@@ -14,7 +14,7 @@ from fedlap_app.privacy.ledger import (
     SERVER,
     Entry,
 )
-from fedlap_app.secure.ckks.backend import NO_PADS
+from fedlap_app.secure.ckks.profiles import is_padded
 from fedlap_app.secure.keyring import KeyRing
 
 CARDS = "cards"
@@ -90,7 +90,7 @@ def of_contribution(iteration: Iteration) -> Iterator[Entry]:
         return
     if iteration.lone_sender:
         alone = (RECIPIENT,)
-    elif spec.profile.endswith(NO_PADS):
+    elif not is_padded(spec.profile):
         alone = (_TOGETHER,)
     ids = tuple(dict.fromkeys(map(keys.sum_key_ids.__getitem__, iteration.recipients)))
     yield Entry(SENT, BLOCKS, alone, (RECIPIENT,), ids, count, values)

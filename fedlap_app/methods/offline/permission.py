@@ -10,7 +10,7 @@ from fedlap_app.methods.offline.party import Party, log
 from fedlap_app.privacy.consent import Asked
 from fedlap_app.privacy.ledger import Ledger
 from fedlap_app.privacy.limits import NO_LIMITS
-from fedlap_app.secure.ckks.backend import NO_PADS
+from fedlap_app.secure.ckks.profiles import is_padded
 
 
 class Permission:
@@ -46,7 +46,7 @@ class Permission:
             partners=[name for name in members if name != self._party.name],
             backend=spec.backend,
             operator=spec.operator,
-            pads=not spec.profile.endswith(NO_PADS),
+            pads=is_padded(spec.profile),
             # The names of rows that are learned together show who shares nodes.
             hide_topology=spec.hide_topology and not spec.rows,
             vectors=max(vectors, spec.vectors * spec.products),

@@ -2,6 +2,7 @@
 # Flower's own command with the connection `fedlap` to this SuperLink, for example:
 #   flwr.sh run /path/to/the/app fedlap --stream
 #   flwr.sh supernode list fedlap
+# FEDLAP_SUPERLINK names another HOST:PORT of it, as in a container.
 set -eu
 umask 077
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -20,7 +21,7 @@ cat > "$FLWR_HOME/config.toml" <<END
 default = "fedlap"
 
 [superlink.fedlap]
-address = @own-address-toml@
+address = "${FEDLAP_SUPERLINK:-@own-address@}"
 root-certificates = "$here/ca.crt"
 END
 exec flwr "$@"

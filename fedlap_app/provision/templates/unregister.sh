@@ -7,5 +7,13 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
     echo "unregister.sh: there is no $here/state/nodes/$1: find the id with 'flwr.sh supernode list fedlap' and run 'flwr.sh supernode unregister ID fedlap'" >&2
     exit 2
 }
-sh "$here/flwr.sh" supernode unregister "$(cat "$here/state/nodes/$1")" fedlap
-rm "$here/state/nodes/$1"
+# `flwr` exits with 0 even when it fails, so its answer decides.
+answer=$(sh "$here/flwr.sh" supernode unregister "$(cat "$here/state/nodes/$1")" fedlap --format json 2>&1) || :
+case "$answer" in
+    *'"success": true'*)
+        rm "$here/state/nodes/$1"
+        echo "$1: its SuperNode is forgotten" ;;
+    *)
+        echo "$1: not unregistered: $(printf '%s\n' "$answer" | sed -n 's|.*"error-message": *||p')" >&2
+        exit 2 ;;
+esac

@@ -1,0 +1,140 @@
+"""`fedlap status`: how a run stands."""
+
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fedlap_app import places
+from fedlap_app.errors import ConfigError, DataError
+
+_MB = 1e6
+
+
+@click.command(epilog="Example: fedlap status 4125173958721433672")
+@click.argument("run", required=False)
+@click.option(
+    "--run-dir",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="folder of run folders (default: ~/.fedlap/runs)",
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def status(run: str | None, run_dir: Path | None, as_json: bool) -> None:
+    """Show phase, progress and organisations of a run: its number, its folder, or the newest one.
+
+    For each organisation: when it was last heard of, the bytes that it sent and received, and how
+    often a message to it had to be repeated. In a deployment the run folders are with the
+    ServerApp, below the coordinator's state/fedlap/runs. The exit code is 1 for a run that failed.
+    """
+    folder = find_run(run, (run_dir or places.runs_dir()).expanduser().absolute())
+    found = read_status(folder)
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_lines(found)))
+    if found["state"] in ("failed", "died"):
+        raise click.exceptions.Exit(1)
+
+
+def find_run(run: str | None, root: Path) -> Path:
+    """Folder of a run that is named by its number or its folder, or of the newest run."""
+    if run is not None and Path(run).expanduser().is_dir():
+        return Path(run).expanduser().absolute()
+    folders = [each for each in root.glob("*") if (each / "config.json").is_file()]
+    if run is not None:
+        folders = [each for each in folders if each.name == run or each.name.endswith(f"-{run}")]
+    if not folders:
+        what = f"run {run!r}" if run is not None else "run"
+        raise ConfigError(
+            f"there is no {what} in {root}: give its number or folder, or name --run-dir"
+        )
+    return max(folders, key=lambda folder: folder.stat().st_mtime)
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """What the run wrote about itself, with what became of its process."""
+    found = _read(folder / "status.json") or _ended(folder)
+    age = (datetime.now(UTC) - datetime.fromisoformat(found["updated"])).total_seconds()
+    found["silent_seconds"] = round(max(age, 0.0), 1)
+    if found["state"] == "running" and _is_dead(found):
+        found["state"] = "died"
+        found["reason"] = "its process is gone: start the run again, which goes on where it can"
+    return {**found, "run_folder": str(folder)}
+
+
+def _ended(folder: Path) -> dict[str, Any]:
+    """Of a run that kept no status: what its summary or its error says."""
+    error = _read(folder / "error.json")
+    files = [folder / name for name in ("summary.json", "error.json", "config.json")]
+    last = next((each for each in files if each.is_file()), None)
+    if last is None:
+        raise ConfigError(f"{folder} is no run folder: it has neither status.json nor config.json")
+    summary = last.name == "summary.json"
+    running = "finished" if summary else "unknown"
+    return {
+        "run": folder.name.rsplit("-", 1)[-1],
+        "state": "failed" if error and not summary else running,
+        "reason": (error or {}).get("error", "") if not summary else "",
+        "phase": "training",
+        "progress": {"done": 0, "total": 0, "unit": ""},
+        "updated": datetime.fromtimestamp(last.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        "organisations": {},
+    }
+
+
+def _is_dead(found: dict[str, Any]) -> bool:
+    """Whether the process that wrote the status is gone; known on its own machine only."""
+    if found.get("host") != socket.gethostname():
+        return False
+    try:
+        os.kill(int(found["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise DataError(f"{path} cannot be read: is it damaged?") from None
+    return found
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    progress = found["progress"]
+    counted = f"{progress['done']} of {progress['total']} {progress['unit']}"
+    done = f", {counted}" if progress["total"] else ""
+    lines = [
+        f"Run {found['run']}: {found['state']}, {found['phase']}{done}",
+        f"  last sign of life  {_ago(found['updated'])}",
+        f"  run folder         {found['run_folder']}",
+    ]
+    if found["reason"]:
+        lines.append(f"  reason             {found['reason']}")
+    if found["organisations"]:
+        lines.append(
+            f"  {'organisation':<16} {'last seen':>12} {'MB up':>9} {'MB down':>9} {'retries':>8}"
+        )
+    for name, facts in found["organisations"].items():
+        lines.append(
+            f"  {name:<16} {_ago(facts['last_seen']):>12} {facts['bytes_up'] / _MB:>9.2f} "
+            f"{facts['bytes_down'] / _MB:>9.2f} {facts['retries']:>8}"
+        )
+    return lines
+
+
+def _ago(time: str | None) -> str:
+    if time is None:
+        return "never"
+    seconds = max((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds(), 0.0)
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"

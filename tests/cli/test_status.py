@@ -1,0 +1,124 @@
+import json
+import os
+import socket
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from fedlap_app.cli import main
+from fedlap_app.errors import RunError
+
+SMALL = ["--accounts", "240", "--clients", "3", "--rounds", "2", "--hidden", "8", "--vectors", "12"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def write(folder, **changes):
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    now = datetime.now(UTC)
+    status = {
+        "run": 7,
+        "state": "running",
+        "reason": "",
+        "phase": "offline",
+        "progress": {"done": 4, "total": 13, "unit": "steps"},
+        "started": (now - timedelta(hours=1)).isoformat(),
+        "updated": now.isoformat(),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "organisations": {
+            "bank-a": {
+                "last_seen": (now - timedelta(minutes=5)).isoformat(),
+                "bytes_up": 2_500_000,
+                "bytes_down": 1_000_000,
+                "retries": 3,
+            }
+        },
+    }
+    (folder / "status.json").write_text(json.dumps({**status, **changes}))
+    return folder
+
+
+def test_a_finished_run_tells_what_every_organisation_sent(own_home):
+    trained = run("train", *SMALL, "--json")
+    (folder,) = json.loads(trained.stdout)["run_folders"]
+    shown = run("status", "--json")
+    assert shown.exit_code == 0
+    found = json.loads(shown.output)
+    assert found["run_folder"] == folder
+    assert (found["state"], found["phase"]) == ("finished", "training")
+    assert found["progress"] == {"done": 2, "total": 2, "unit": "rounds"}
+    summary = json.loads((own_home / "runs" / folder / "summary.json").read_text())
+    sent = {name: facts["bytes_up"] for name, facts in found["organisations"].items()}
+    assert sent == summary["bytes_up"]
+    assert {facts["retries"] for facts in found["organisations"].values()} == {0}
+
+
+def test_phase_progress_and_organisations_are_shown(tmp_path):
+    write(tmp_path / "x-7")
+    shown = run("status", 7, "--run-dir", tmp_path)
+    assert shown.exit_code == 0
+    assert "Run 7: running, offline, 4 of 13 steps" in shown.output
+    line = next(each for each in shown.output.splitlines() if "bank-a" in each)
+    assert line.split() == ["bank-a", "5", "min", "ago", "2.50", "1.00", "3"]
+
+
+def test_a_run_whose_process_is_gone_died(tmp_path):
+    folder = write(tmp_path / "x-7", pid=2**22 + 1)
+    shown = run("status", folder, "--json")
+    assert shown.exit_code == 1
+    assert json.loads(shown.output)["state"] == "died"
+    assert "start the run again" in json.loads(shown.output)["reason"]
+
+
+def test_a_process_on_another_machine_is_not_judged(tmp_path):
+    folder = write(tmp_path / "x-7", pid=2**22 + 1, host="elsewhere")
+    assert json.loads(run("status", folder, "--json").output)["state"] == "running"
+
+
+def test_a_failed_run_shows_its_reason_and_exits_with_1(monkeypatch):
+    def refuse(grid, settings):
+        raise RunError("no reply from bank-a within 5 s")
+
+    monkeypatch.setattr("server_app.run.gather", refuse)
+    assert run("train", *SMALL).exit_code == 2
+    shown = run("status")
+    assert shown.exit_code == 1
+    assert "failed, gathering" in shown.output
+    assert "no reply from bank-a within 5 s" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "state"),
+    [
+        ("summary.json", {"accuracy": {}}, "finished"),
+        ("error.json", {"error": "no reply from bank-a"}, "failed"),
+    ],
+)
+def test_a_run_without_a_status_is_told_from_its_files(tmp_path, file, content, state):
+    folder = tmp_path / "20260101-banks-fedavg-9"
+    folder.mkdir()
+    (folder / file).write_text(json.dumps(content))
+    found = json.loads(run("status", folder, "--json").output)
+    assert found["state"] == state
+    assert found["reason"] == content.get("error", "")
+
+
+def test_an_unknown_run_is_one_sentence(tmp_path):
+    shown = run("status", "12345", "--run-dir", tmp_path)
+    assert shown.exit_code == 2
+    assert shown.output.startswith("Error: there is no run '12345'")
+    (tmp_path / "empty").mkdir()
+    assert run("status", tmp_path / "empty").exit_code == 2
+
+
+def test_a_damaged_status_is_one_sentence(tmp_path):
+    folder = write(tmp_path / "x-7")
+    (folder / "status.json").write_text("{")
+    shown = run("status", folder)
+    assert shown.exit_code == 2
+    assert "cannot be read" in shown.output
