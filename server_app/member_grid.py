@@ -85,6 +85,14 @@ class MemberGrid(Grid):
             self._names[member.node_id] = member.name
             self.traffic.setdefault(member.name, Traffic())
 
+    def registered_names(self) -> dict[int, str]:
+        """Names under which connected nodes were registered; errors use them from now on."""
+        names: Callable[[], dict[int, str]] | None
+        names = getattr(self._grid, "registered_names", None)
+        found = names() if names else {}
+        self._names = {**found, **self._names}
+        return found
+
     def set_run(self, run: Run) -> None:
         """Set the run of the wrapped grid."""
         self._grid.set_run(run)
