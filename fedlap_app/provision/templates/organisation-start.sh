@@ -32,6 +32,8 @@ export PATH FLWR_HOME FEDLAP_HOME FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION F
 mkdir -p "$FLWR_HOME"
 
 supernode() {
+    [ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -m fedlap_app.provision.expiry "$here/ca.crt" \
+        "ask the coordinator for a new ca.crt, then start again" || exit 2
     exec flower-supernode \
         --superlink @address@ \
         --root-certificates "$here/ca.crt" \

@@ -29,7 +29,13 @@ FLWR_SUPEREXEC_TASK_POLL_INTERVAL=0.2
 export PATH FLWR_HOME FEDLAP_HOME FEDLAP_FEDERATION FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED FLWR_SUPEREXEC_TASK_POLL_INTERVAL
 mkdir -p "$FLWR_HOME"
 
+good() {
+    [ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -m fedlap_app.provision.expiry "$here/$1" \
+        "run 'fedlap keys issue --renew' at the coordinator, then start the SuperLink again" || exit 2
+}
+
 superlink() {
+    good server.crt
     exec flower-superlink \
         --host @listen-host@ --port @listen-port@ \
         --ssl-ca-certfile "$here/ca.crt" \
