@@ -1,5 +1,6 @@
 """From a handler to a reply: a failure becomes one sentence that shows nothing of the data."""
 
+import errno
 import logging
 import time
 import traceback
@@ -56,6 +57,12 @@ def _provisional_name(context: Context) -> str:
 
 def _public_reason(error: Exception, context: Context) -> str:
     """What the server may read: details that could quote data or paths stay in a local file."""
+    if _is_disk_full(error):
+        _log.error("The disk is full: %s", error)
+        return (
+            "its disk is full; free some space there, then start the run again, which goes on "
+            "where it stopped"
+        )
     if isinstance(error, FedLapError) and not isinstance(error, DataError | StoreError):
         return str(error)
     _log.error("This organisation cannot go on; %s", _write_details(error, context))
@@ -64,6 +71,15 @@ def _public_reason(error: Exception, context: Context) -> str:
     if isinstance(error, StoreError):
         return "its store cannot be used; its own log says why"
     return f"{type(error).__name__} in the client; its file errors.log has the details"
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    """Whether no space was behind an error, or behind one that it replaced."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _write_details(error: Exception, context: Context) -> str:

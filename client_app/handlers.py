@@ -13,7 +13,9 @@ from client_app.organisation import Organisation
 from client_app.records import Metrics, to_metrics
 from client_app.task import Task, decimal_in, number_in
 from client_app.training_ledger import Late
+from fedlap_app.errors import RunError
 from fedlap_app.methods.scores import pack, pack_all
+from fedlap_app.provision.federation import read_federation_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 def join(organisation: Organisation, content: RecordDict) -> RecordDict:
     """Name, version, settings and schema of the organisation."""
+    _require_version(organisation)
     subgraph = organisation.subgraph
     member = ConfigRecord(
         {
@@ -38,6 +41,19 @@ def join(organisation: Organisation, content: RecordDict) -> RecordDict:
         }
     )
     return RecordDict({"member": member})
+
+
+def _require_version(organisation: Organisation) -> None:
+    """Refuse a bundle of another version than that which the federation agreed on."""
+    if organisation.federation is None:
+        return
+    agreed = read_federation_file(organisation.federation).version
+    if agreed != fedlap_app.__version__:
+        raise RunError(
+            f"its federation file asks for version {agreed} of the app and the run brings "
+            f"{fedlap_app.__version__}; submit version {agreed}, or send the organisation a new "
+            "federation file"
+        )
 
 
 def train(organisation: Organisation, content: RecordDict, state: RecordDict) -> RecordDict:

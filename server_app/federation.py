@@ -1,31 +1,58 @@
 """The organisations of a run: waiting for them and comparing them before anything starts."""
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from logging import INFO
+from pathlib import Path
 
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.logger import log
 
 import fedlap_app
 from fedlap_app.errors import RunError
+from fedlap_app.provision.federation import read_federation_file
 from fedlap_app.settings import Settings
 from server_app.member_grid import POLL_SECONDS, Member, MemberGrid
+
+FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
 
 
 def gather(grid: MemberGrid, settings: Settings) -> list[Member]:
     """Wait for the organisations, learn who they are and compare them before anything starts."""
-    nodes = _wait_for_nodes(grid, settings)
+    expected = _expected_members()
+    nodes = _wait_for_nodes(grid, settings, expected)
+    registered = grid.registered_names()
     content = RecordDict({"config": ConfigRecord({"version": fedlap_app.__version__})})
     messages = [
         Message(content=content, dst_node_id=node, message_type="query.join") for node in nodes
     ]
     replies = grid.send_and_receive(messages, timeout=settings.step_timeout)
     members = sorted((_member(reply) for reply in replies), key=lambda member: member.name)
+    _compare_names(members, registered, expected)
     compare(members, settings)
     grid.introduce(members)
     log(INFO, "Organisations: %s", ", ".join(member.name for member in members))
     return members
+
+
+def _expected_members() -> tuple[str, ...]:
+    """Members of the federation, where a file says who they are."""
+    path = os.environ.get(FEDERATION)
+    return tuple(read_federation_file(Path(path)).pins) if path else ()
+
+
+def _compare_names(
+    members: Sequence[Member], registered: Mapping[int, str], expected: Collection[str]
+) -> None:
+    """Refuse a member that holds the data of another one."""
+    for member in members:
+        name = registered.get(member.node_id, member.name)
+        if name in expected and name != member.name:
+            raise RunError(
+                f"the SuperNode of {name} has the data of {member.name}: set FEDLAP_ORG_DATA in "
+                f"organisation.env to the folder of {name}, there, and start its processes again"
+            )
 
 
 def compare(members: Sequence[Member], settings: Settings) -> None:
@@ -69,21 +96,19 @@ def _compare_schema(member: Member, first: Member) -> None:
         )
 
 
-def _wait_for_nodes(grid: MemberGrid, settings: Settings) -> list[int]:
+def _wait_for_nodes(grid: MemberGrid, settings: Settings, expected: Collection[str]) -> list[int]:
     """Node ids once enough are connected; without a number, once no more appear."""
     deadline = time.monotonic() + settings.join_timeout
+    wanted = settings.clients or len(expected)
     seen = -1
     while True:
         nodes = sorted(grid.get_node_ids())
-        enough = len(nodes) >= settings.clients if settings.clients else len(nodes) == seen
+        enough = len(nodes) >= wanted if wanted else len(nodes) == seen
         if nodes and enough:
             break
         if time.monotonic() >= deadline:
-            wanted = settings.clients or "any"
-            raise RunError(
-                f"{len(nodes)} of {wanted} organisations are connected after "
-                f"{settings.join_timeout:g} s: start the missing SuperNodes or raise join-timeout"
-            )
+            missing = sorted(set(expected) - set(grid.registered_names().values()))
+            raise RunError(_too_few(len(nodes), wanted, missing, settings.join_timeout))
         seen = len(nodes)
         time.sleep(POLL_SECONDS)
     if settings.clients and len(nodes) > settings.clients:
@@ -92,6 +117,20 @@ def _wait_for_nodes(grid: MemberGrid, settings: Settings) -> list[int]:
             f"{len(nodes)} or 0, or start the simulation with num-supernodes={settings.clients}"
         )
     return nodes
+
+
+def _too_few(found: int, wanted: int, missing: Sequence[str], seconds: float) -> str:
+    """Who is missing, if the federation file tells it, and what to do."""
+    if missing:
+        return (
+            f"{', '.join(missing)} did not connect within {seconds:g} s: start the processes "
+            "there; if they run, their log and `fedlap doctor` there say whether a key, a "
+            "certificate or the clock is the reason"
+        )
+    return (
+        f"{found} of {wanted or 'any'} organisations are connected after {seconds:g} s: start the "
+        "missing SuperNodes or raise join-timeout"
+    )
 
 
 def _member(reply: Message) -> Member:

@@ -93,6 +93,14 @@ class MemberGrid(Grid):
         counts: Mapping[int, int] = getattr(self._grid, "resent", {})
         return sum(counts.get(node, 0) for node, each in self._names.items() if each == name)
 
+    def registered_names(self) -> dict[int, str]:
+        """Names under which connected nodes were registered; errors use them from now on."""
+        names: Callable[[], dict[int, str]] | None
+        names = getattr(self._grid, "registered_names", None)
+        found = names() if names else {}
+        self._names = {**found, **self._names}
+        return found
+
     def set_run(self, run: Run) -> None:
         """Set the run of the wrapped grid."""
         self._grid.set_run(run)

@@ -85,6 +85,7 @@ class PollingGrid(Grid):
         self._pending: dict[str, _Sent] = {}
         self._count = 0
         self._activations: dict[int, str] = {}
+        self._registered: dict[int, str] = {}
         self._looked = 0.0
         self._failing_since: float | None = None
         self.resent: Counter[int] = Counter()
@@ -117,12 +118,11 @@ class PollingGrid(Grid):
         self._look()
         return list(self._activations)
 
-    def registered_name(self, node: int) -> str:
-        """Name under which a connected node was registered, if Flower tells it."""
-        for info in _node_infos(self._grid):
-            if info.node_id == node:
-                return str(info.name)
-        return ""
+    def registered_names(self) -> dict[int, str]:
+        """Names under which the connected nodes were registered, if Flower tells them."""
+        return {
+            node: self._registered[node] for node in self._activations if node in self._registered
+        }
 
     def is_connected(self, node: int) -> bool:
         """Whether a node was there at the last look."""
@@ -207,6 +207,7 @@ class PollingGrid(Grid):
             infos = _node_infos(self._grid)
             if infos:
                 self._activations = {info.node_id: str(info.last_activated_at) for info in infos}
+                self._registered |= {info.node_id: info.name for info in infos if info.name}
             else:
                 self._activations = dict.fromkeys(self._grid.get_node_ids(), "")
         except httpx.HTTPError as error:

@@ -1,5 +1,7 @@
 """What leaves an organisation when something goes wrong there."""
 
+import errno
+
 import pytest
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
@@ -51,3 +53,20 @@ def test_a_log_that_cannot_be_written_changes_nothing_for_the_server(ask, tmp_pa
     refusal = ask(DataError(SECRET), tmp_path)
     assert "its data cannot be used" in str(refusal["reason"])
     assert str(tmp_path) not in str(refusal["reason"])
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_full_disk_is_told_with_its_remedy(ask, tmp_path, number, wrapped):
+    error: Exception = OSError(number, "no room", SECRET)
+    if wrapped:
+        try:
+            try:
+                raise error
+            except OSError:
+                raise StoreError(f"{SECRET} cannot be written") from None
+        except StoreError as outer:
+            error = outer
+    reason = str(ask(error, tmp_path)["reason"])
+    assert reason.startswith("its disk is full; free some space there")
+    assert SECRET not in reason

@@ -123,7 +123,7 @@ class Federation:
 
     def register(self) -> None:
         """Make the organisations' SuperNode keys known to the SuperLink."""
-        done = self._script("register.sh")
+        done = self.script("register.sh")
         assert done.returncode == 0, done.stdout + done.stderr
 
     def restart(self, name: str) -> None:
@@ -189,8 +189,8 @@ class Federation:
         )
 
     def flwr(self, *arguments: str) -> dict[str, Any]:
-        """Run Flower's command at the coordinator."""
-        done = self._script("flwr.sh", *arguments)
+        """Answer of Flower's command at the coordinator."""
+        done = self.script("flwr.sh", *arguments)
         start = done.stdout.find("{")
         try:
             answer: dict[str, Any] = json.loads(done.stdout[start:])
@@ -198,7 +198,8 @@ class Federation:
             answer = {"error": done.stdout + done.stderr}
         return answer
 
-    def _script(self, name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def script(self, name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run one of the coordinator's scripts."""
         return subprocess.run(
             ["sh", str(self.demo.superlink / name), *arguments],
             env=environment(),

@@ -1,5 +1,6 @@
 """Three banks over TLS with keys, all on the loopback, which is captured while they work."""
 
+import http.client
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from fedlap_app.graphs.federation import DataSpec, load_federation
+from fedlap_app.provision.supernode_key import make_supernode_key
 from tests.integration.capture import LoopbackCapture, why_no_capture
 from tests.integration.federation import Federation, environment
 from tests.integration.markers import database_content, found_in, markers, planted
@@ -99,40 +101,50 @@ def test_the_traffic_and_what_the_superlink_keeps_show_nothing(federation, finis
 
 def test_strangers_are_refused(federation, tmp_path):
     """An unknown SuperNode key, a SuperExec without the secret, a client without TLS."""
-    name = federation.names[0]
-    folder = federation.folder(name)
-    key = tmp_path / "stranger"
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", "", "-f", str(key)], check=True
-    )
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"not the secret of the SuperLink!")
-    port = str(federation.free_port)
-    authority = ["--root-certificates", str(folder / "ca.crt")]
-    supernode = [str(BIN / "flower-supernode"), "--superlink", federation.address, "--port", port]
-    key_words = ["--auth-supernode-private-key", str(key)]
-    superexec = [str(BIN / "flower-superexec"), "--runtime-api-address", federation.address]
-    for words, sentence in (
-        ([*supernode, *authority, *key_words], "public key"),
-        ([*supernode, "--insecure", *key_words], ""),
-        ([*superexec, *authority, "--superexec-auth-secret-file", str(secret)], ""),
-    ):
-        told = _ends(words, tmp_path)
-        assert sentence in told.lower(), told
+    authority = ["--root-certificates", str(federation.demo.superlink / "ca.crt")]
+    make_supernode_key(tmp_path / "key", tmp_path / "pub", "stranger")
+    (tmp_path / "secret").write_bytes(b"not the secret of the SuperLink!")
+    supernode = [
+        "flower-supernode", "--superlink", federation.address, *authority,
+        "--port", str(federation.free_port), "--auth-supernode-private-key", str(tmp_path / "key"),
+    ]  # fmt: skip
+    told = _try(supernode, tmp_path, lambda: False)
+    assert "Failed to initialize the connection to the SuperLink" in told
+    superexec = [
+        "flower-superexec", "--runtime-api-address", federation.address, *authority,
+        "--superexec-auth-secret-file", str(tmp_path / "secret"),
+    ]  # fmt: skip
+    told = _try(superexec, tmp_path, lambda: _refusals(federation))
+    assert "401" in told
+    with pytest.raises((http.client.HTTPException, OSError)):
+        _ask_without_tls(federation.address)
     assert federation.online() == set(federation.names)
 
 
-def _ends(words: list[str], home) -> str:
-    """What a program says that does not get in; it must end by itself or go on trying in vain."""
-    done = subprocess.Popen(
-        words,
-        env={**environment(), "FLWR_HOME": str(home)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        return done.communicate(timeout=20)[0]
-    except subprocess.TimeoutExpired:
-        done.kill()
-        return done.communicate()[0]
+def _refusals(federation) -> int:
+    return federation.superlink.output.count('/v1/runtime/acquire-task HTTP/1.1" 401')
+
+
+def _try(words: list[str], home: Path, is_refused) -> str:
+    """What a program says that does not get in: until it ends, is refused, or a minute is over."""
+    log = home / f"{words[0]}.log"
+    with log.open("wb") as file:
+        program = subprocess.Popen(
+            [str(BIN / words[0]), *words[1:]],
+            env={**environment(), "FLWR_HOME": str(home)},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    deadline = time.monotonic() + 60
+    while program.poll() is None and not is_refused() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    time.sleep(1)
+    program.kill()
+    program.wait()
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
+def _ask_without_tls(address: str) -> int:
+    connection = http.client.HTTPConnection(address, timeout=20)
+    connection.request("GET", "/health")
+    return connection.getresponse().status

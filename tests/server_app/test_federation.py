@@ -8,7 +8,7 @@ import fedlap_app
 from client_app import handlers
 from fedlap_app.errors import RunError
 from fedlap_app.settings import Settings
-from server_app.federation import compare, gather
+from server_app.federation import FEDERATION, compare, gather
 from server_app.member_grid import Member, MemberGrid
 from server_app.run import run
 
@@ -61,6 +61,42 @@ def test_missing_organisations_are_counted(settings, make_grid):
     wanted = replace(settings, clients=5, join_timeout=1.0)
     with pytest.raises(RunError, match="3 of 5 organisations are connected"):
         gather(MemberGrid(grid), wanted)
+
+
+class NamingGrid(MemberGrid):
+    """Knows under which names the nodes were registered."""
+
+    names = ("bank-00", "bank-01", "bank-02")
+
+    def registered_names(self):
+        return dict(zip(sorted(self.get_node_ids()), self.names, strict=False))
+
+
+@pytest.fixture
+def federation_file(tmp_path, monkeypatch):
+    """A file with four members, named as the start script of the SuperLink does."""
+    from fedlap_app.graphs.federation import DataSpec
+    from fedlap_app.provision.demo import make_demo
+
+    made = make_demo(tmp_path / "demo", DataSpec(dataset="banks", clients=4, accounts=240))
+    monkeypatch.setenv(FEDERATION, str(made.superlink / "federation.toml"))
+
+
+@pytest.mark.parametrize("clients", [0, 4])
+def test_missing_members_of_a_federation_file_are_named(
+    settings, make_grid, federation_file, clients
+):
+    grid = NamingGrid(make_grid(settings))
+    wanted = replace(settings, clients=clients, join_timeout=1.0)
+    with pytest.raises(RunError, match=r"^bank-03 did not connect within 1 s: start the proc"):
+        gather(grid, wanted)
+
+
+def test_a_member_with_the_data_of_another_is_named(settings, make_grid, federation_file):
+    grid = NamingGrid(make_grid(settings))
+    grid.names = ("bank-00", "bank-03", "bank-02")
+    with pytest.raises(RunError, match="SuperNode of bank-03 has the data of bank-01: set FEDLAP"):
+        gather(grid, settings)
 
 
 def test_too_many_nodes_are_refused(settings, make_grid):

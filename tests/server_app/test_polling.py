@@ -218,5 +218,5 @@ def test_waiting_ends_at_the_limit(flower, grid):
 
 
 def test_the_registered_name_of_a_node(grid):
-    assert grid.registered_name(8) == "bank-b"
-    assert grid.registered_name(9) == ""
+    assert list(grid.get_node_ids()) == [7, 8]
+    assert grid.registered_names() == {7: "bank-a", 8: "bank-b"}

@@ -27,13 +27,15 @@ FEDLAP_HOME="${FEDLAP_HOME:-$here/state/fedlap}"
 FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
 FLWR_DISABLE_UPDATE_CHECK=1
 FLWR_TELEMETRY_ENABLED=0
-FLWR_SUPEREXEC_TASK_POLL_INTERVAL=0.2
+FLWR_SUPEREXEC_TASK_POLL_INTERVAL=0.5
 FEDLAP_LOG="${FEDLAP_LOG:-text}"
 FEDLAP_LOG_FILE="${FEDLAP_LOG_FILE:-$here/state/clientapp.log}"
 export PATH FLWR_HOME FEDLAP_HOME FEDLAP_LOG FEDLAP_LOG_FILE FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED FLWR_SUPEREXEC_TASK_POLL_INTERVAL
 mkdir -p "$FLWR_HOME"
 
 supernode() {
+    [ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -m fedlap_app.provision.expiry "$here/ca.crt" \
+        "ask the coordinator for a new ca.crt, then start again" || exit 2
     exec flower-supernode \
         --superlink @address@ \
         --root-certificates "$here/ca.crt" \

@@ -25,13 +25,19 @@ FEDLAP_FEDERATION="$here/federation.toml"
 FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
 FLWR_DISABLE_UPDATE_CHECK=1
 FLWR_TELEMETRY_ENABLED=0
-FLWR_SUPEREXEC_TASK_POLL_INTERVAL=0.2
+FLWR_SUPEREXEC_TASK_POLL_INTERVAL=0.5
 FEDLAP_LOG="${FEDLAP_LOG:-text}"
 FEDLAP_LOG_FILE="${FEDLAP_LOG_FILE:-$here/state/serverapp.log}"
 export PATH FLWR_HOME FEDLAP_HOME FEDLAP_LOG FEDLAP_LOG_FILE FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED FEDLAP_FEDERATION FLWR_SUPEREXEC_TASK_POLL_INTERVAL
 mkdir -p "$FLWR_HOME"
 
+good() {
+    [ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -m fedlap_app.provision.expiry "$here/$1" \
+        "run 'fedlap keys issue --renew' at the coordinator, then start the SuperLink again" || exit 2
+}
+
 superlink() {
+    good server.crt
     exec flower-superlink \
         --host @listen-host@ --port @listen-port@ \
         --ssl-ca-certfile "$here/ca.crt" \
