@@ -164,3 +164,9 @@ def _view(iteration: Iteration, spikes: Array) -> ClientView:
         H=np.array(solver.problem().ritz),
         spikes=spikes,
     )
+
+
+def basis_rows(settings: Settings) -> dict[str, Array]:
+    """Scaled rows of all vectors exchanged, by organisation, from an unprotected run here."""
+    plain = replace(settings, backend="plain", profile="auto", insecure_no_pads=False)
+    return {name: view.scaled for name, view in record_run(plain).views().items()}

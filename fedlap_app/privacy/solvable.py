@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import lsmr
 
 from fedlap_app.graphs.subgraph import Subgraph
 
+Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-_DENSE = 2500
-_ZERO = 1e-10
-_CLOSE = 1e-6
+_DENSE = 6000
+_RIDGE = 1e-12
+_PASSES = 300
+_SETTLED = 1e-10
+_ZERO = 1e-6
 
 
 @dataclass(frozen=True)
@@ -85,54 +88,60 @@ def total_share(found: Sequence[Solvable]) -> float:
 
 
 def determined(block: Any) -> Bools:  # noqa: ANN401 - a sparse matrix
-    """For each column of a sparse matrix, whether its unit vector lies in the row space."""
-    known = np.zeros(block.shape[1], dtype=bool)
-    left = _without_absorbers(sp.csr_array(block))
-    left = left[np.flatnonzero(np.diff(left.indptr))]
-    if not left.nnz:
-        return known
-    graph = sp.block_array([[None, left], [left.T, None]])
-    _, labels = connected_components(graph, directed=False)
-    order = np.argsort(labels, kind="stable")
-    for members in np.split(order, np.cumsum(np.bincount(labels))[:-1]):
-        inside, touched = members[members < left.shape[0]], members[members >= left.shape[0]]
-        if inside.size and touched.size:
-            touched = touched - left.shape[0]
-            known[touched] = _in_row_space(left[inside][:, touched])
+    """For each column of a sparse matrix, whether its unit vector lies in the row space.
+
+    A random vector of the null space vanishes, almost surely, in just these columns. Rows that
+    have a column for themselves are set aside first: that column can be chosen so that the row
+    vanishes, whatever the others are. What is left is small and solved by linear algebra.
+    """
+    block = sp.csr_array(block)
+    if not block.nnz:
+        return np.zeros(block.shape[1], dtype=bool)
+    draw = np.random.default_rng(0).standard_normal((block.shape[1], 2))
+    layers, core = _peel(block)
+    vector = draw.copy()
+    columns = np.unique(core.indices)
+    if columns.size:
+        vector[columns] = _null_part(core[:, columns], draw[columns])
+    for rows, private in reversed(layers):
+        # A column per row is left to choose; the others, drawn before, are free.
+        vector[private] = 0.0
+        weights = np.asarray(rows[np.arange(private.size), private]).reshape(-1, 1)
+        vector[private] = -(rows @ vector) / weights
+    known: Bools = np.abs(vector).max(axis=1) < _ZERO
     return known
 
 
-def _without_absorbers(block: sp.csr_array) -> sp.csr_array:
-    """Drop rows that say nothing about any single column, until there are none.
-
-    A row with two columns that no other row has can be met by these two whatever the others are,
-    and determines neither.
-    """
+def _peel(block: sp.csr_array) -> tuple[list[tuple[sp.csr_array, Ints]], sp.csr_array]:
+    """Layers of rows with a column for themselves, each with that column, and the rows left."""
+    layers: list[tuple[sp.csr_array, Ints]] = []
     while True:
-        ones = sp.csr_array((np.ones(block.nnz), block.indices, block.indptr), shape=block.shape)
+        block = block[np.flatnonzero(np.diff(block.indptr))]
         counts = np.bincount(block.indices, minlength=block.shape[1])
-        private = ones @ (counts == 1).astype(np.float64)
-        free = private >= 2
-        if not free.any():
-            return block
-        block = block[np.flatnonzero(~free)]
+        row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        alone = np.flatnonzero(counts[block.indices] == 1)
+        rows, first = np.unique(row_of[alone], return_index=True)
+        if not rows.size:
+            return layers, block
+        layers.append((block[rows], block.indices[alone[first]].astype(np.int64)))
+        block = block[np.setdiff1d(np.arange(block.shape[0]), rows)]
 
 
-def _in_row_space(block: sp.csr_array) -> Bools:
-    """The same for a connected matrix."""
+def _null_part(block: sp.csr_array, vectors: Array) -> Array:
+    """Projection of vectors on the null space of a matrix."""
     if block.shape[0] > _DENSE:
-        return _by_null_vector(block)
+        parts = [
+            lsmr(block, block @ each, atol=1e-15, btol=1e-15, conlim=0.0, maxiter=20_000)[0]
+            for each in vectors.T
+        ]
+        return np.asarray(vectors - np.column_stack(parts))
     gram = (block @ block.T).toarray()
-    sizes, vectors = np.linalg.eigh(gram)
-    kept = sizes > _ZERO * sizes[-1]
-    image = block.T @ (vectors[:, kept] / np.sqrt(sizes[kept]))
-    lengths: Bools = np.einsum("ij,ij->i", image, image) > 1.0 - _CLOSE
-    return lengths
-
-
-def _by_null_vector(block: sp.csr_array) -> Bools:
-    """A random vector of the null space vanishes, almost surely, just where entries are known."""
-    drawn = np.random.default_rng(0).standard_normal(block.shape[1])
-    inside = lsmr(block, block @ drawn, atol=1e-14, btol=1e-14, conlim=0.0, maxiter=20_000)[0]
-    vanished: Bools = np.abs(drawn - inside) < _CLOSE
-    return vanished
+    gram[np.diag_indices_from(gram)] += _RIDGE * gram.sum(axis=1).max()
+    factor = cho_factor(gram, overwrite_a=True)
+    for _ in range(_PASSES):
+        # Each pass takes out what the ridge left of the last one.
+        inside = block.T @ cho_solve(factor, block @ vectors)
+        vectors = vectors - inside
+        if np.abs(inside).max() < _SETTLED:
+            break
+    return np.asarray(vectors)
