@@ -1,6 +1,6 @@
 """Figures of audits and attacks, each as PNG and as SVG."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,37 +42,32 @@ def draw_audit(report: Mapping[str, Any], folder: Path) -> list[Path]:
     return paths
 
 
-def draw_attack(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    theory: Mapping[str, float],
-    title: str,
-    file: Path,
-) -> list[Path]:
-    """Precision against recall of attacks, with the theorem's curve.
-
-    Parameters
-    ----------
-    curves
-        Recalls and precisions of each attack, by its label.
-    theory
-        `alpha` and `density` of the theorem.
-    title
-        Title.
-    file
-        Where to, without a suffix.
-    """
-    prepare(file.parent)
-    figure, axes = _figure(title)
-    recalls = np.linspace(1e-3, 1.0, 500)
-    precisions = precision_at(recalls, theory["alpha"], theory["density"])
-    axes.plot(recalls, precisions, color="#4878a8", label=f"theory, {_WORST}")
-    for colour, (label, curve) in zip(("#c44e52", "#8c6d46"), curves.items(), strict=False):
-        axes.plot(*curve, color=colour, label=label, linewidth=1)
-    axes.set_xlabel("recall")
-    axes.set_ylabel("precision")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
-    return _save(figure, axes, file)
+def draw_attacks(report: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Precision against recall of the worst case, theory and attack in one plot."""
+    prepare(folder)
+    paths = []
+    for found in report["attacks"]:
+        if found["name"] != "worst":
+            continue
+        title = f"{report['data']}: {found['target']}, {found['nodes']} nodes, M = {found['rank']}"
+        figure, axes = _figure(title)
+        recalls = np.linspace(1e-3, 1.0, 500)
+        theory = found["theory"]
+        precisions = precision_at(recalls, theory["alpha"], theory["density"])
+        axes.plot(recalls, precisions, color="#4878a8", label=f"theory, {_WORST}")
+        for key, colour, label in (
+            ("curve", "#c44e52", "its attack on the recorded run"),
+            ("curve_both_rows", "#8c6d46", "attack with both rows of an edge"),
+        ):
+            curve = found[key]
+            axes.plot(curve["recall"], curve["precision"], color=colour, label=label, linewidth=1)
+        axes.set_xlabel("recall")
+        axes.set_ylabel("precision")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1.02)
+        name = found["target"].replace(" ", "-")
+        paths += _save(figure, axes, folder / f"attack-{name}")
+    return paths
 
 
 def prepare(folder: Path) -> None:

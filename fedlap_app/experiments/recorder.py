@@ -19,6 +19,7 @@ from fedlap_app import places
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.methods.offline import live
 from fedlap_app.methods.offline.iteration import Iteration
+from fedlap_app.privacy.attacks.server import Exchange
 from fedlap_app.privacy.attacks.views import ClientView
 from fedlap_app.settings import Settings
 from fedlap_app.spectral.operators.base import SplitOperator
@@ -29,29 +30,6 @@ if TYPE_CHECKING:
     from flwr.app import RecordDict
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """One message of the server and its reply.
-
-    Attributes
-    ----------
-    member
-        Number of the node.
-    kind
-        Type of the message.
-    sent, answered
-        All bytes of the two, without those that say how long the client worked.
-    seconds
-        What the client says about its time.
-    """
-
-    member: int
-    kind: str
-    sent: bytes
-    answered: bytes
-    seconds: float
 
 
 @dataclass
