@@ -1,6 +1,7 @@
 """Figures of audits and attacks, each as PNG and as SVG."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,41 @@ def draw_attacks(report: Mapping[str, Any], folder: Path) -> list[Path]:
         name = found["target"].replace(" ", "-")
         paths += _save(figure, axes, folder / f"attack-{name}")
     return paths
+
+
+def draw_accuracy(report: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Accuracy that a bound on the worst-case attacker's AUC leaves, from a frontier.
+
+    At each bound the setting with the highest validation accuracy within it is taken.
+    """
+    prepare(folder)
+    steps = accuracy_steps(report["rows"])
+    clients = f"{report['partition']} partition, {report['clients']} clients"
+    figure, axes = _figure(f"{report['dataset']}, {clients}")
+    bounds = [step[0] for step in steps]
+    reached = [step[1] for step in steps]
+    axes.step([*bounds, 1.0], [*reached, *reached[-1:]][: len(bounds) + 1] or [0.0], where="post")
+    axes.plot(bounds, reached, "o", markersize=4, label="best validation within the bound")
+    for auc, accuracy, vectors in steps:
+        axes.annotate(f"M = {vectors}", (auc, accuracy), (3, 3), textcoords="offset points")
+    axes.set_xlabel(f"bound on the AUC of the {_WORST}, whole graph")
+    axes.set_ylabel("test accuracy, percent")
+    return _save(figure, axes, folder / "accuracy-auc")
+
+
+def accuracy_steps(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, int]]:
+    """AUC, test accuracy and vectors of the best setting, wherever a looser bound allows a better.
+
+    The choice is by validation accuracy; of equal ones the smaller AUC counts.
+    """
+    steps: list[tuple[float, float, int]] = []
+    best = -math.inf
+    scored = [row for row in rows if None not in (row["validation_mean"], row["test_mean"])]
+    for row in sorted(scored, key=lambda row: (row["auc"], -row["validation_mean"])):
+        if row["validation_mean"] > best:
+            best = row["validation_mean"]
+            steps.append((row["auc"], row["test_mean"], row["exchanged"]))
+    return steps
 
 
 def prepare(folder: Path) -> None:
