@@ -18,6 +18,8 @@ _COMMANDS = {
     "train": "fedlap_app.cli.train:train",
     "run": "fedlap_app.cli.run:run",
     "predict": "fedlap_app.cli.predict:predict",
+    "audit": "fedlap_app.cli.audit:audit",
+    "attack": "fedlap_app.cli.attack:attack",
     "bench": "fedlap_app.cli.bench:bench",
     "keys": "fedlap_app.cli.keys:keys",
     "doctor": "fedlap_app.cli.doctor:doctor",

@@ -141,6 +141,11 @@ def offline(
 )
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write the rows here")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw them here: .png, .svg or .pdf")
+@click.option(
+    "--plot-auc",
+    type=click.Path(path_type=Path),
+    help="folder for accuracy against a bound on the AUC, as PNG and SVG",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def frontier(
     conf: Path | None,
@@ -149,6 +154,7 @@ def frontier(
     bound: int | None,
     csv_file: Path | None,
     plot: Path | None,
+    plot_auc: Path | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
@@ -162,6 +168,7 @@ def frontier(
     from fedlap_app.experiments.frontier import bench_frontier
     from fedlap_app.experiments.frontier_grid import AXES, USUAL_VECTORS, parse_choices
     from fedlap_app.experiments.frontier_table import draw, table_of
+    from fedlap_app.experiments.privacy_plots import draw_accuracy, prepare
     from fedlap_app.experiments.report_files import check_chart, check_folder, write_csv
 
     set_verbosity(False)
@@ -176,6 +183,8 @@ def frontier(
         check_folder(csv_file)
     if plot is not None:
         check_chart(plot)
+    if plot_auc is not None:
+        prepare(plot_auc)
     first = settings.seed if seed_start is None else seed_start
     report = bench_frontier(
         settings,
@@ -188,4 +197,6 @@ def frontier(
         write_csv(report, csv_file)
     if plot is not None:
         draw(report, plot)
+    if plot_auc is not None:
+        report["figures"] = [str(path) for path in draw_accuracy(report, plot_auc)]
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))

@@ -1,5 +1,6 @@
 """`fedlap train`: runs on the in-process grid, over one seed or several."""
 
+import contextlib
 import json
 import math
 import statistics
@@ -14,6 +15,7 @@ import click
 
 from fedlap_app.cli.settings_options import settings_from, settings_options
 from fedlap_app.cli.voice import set_verbosity, terminated_like_interrupted
+from fedlap_app.errors import DataError
 from fedlap_app.settings import Settings
 
 
@@ -61,6 +63,7 @@ def train(
     if settings.data:
         _look_at(settings)
     first = settings.seed if seed_start is None else seed_start
+    _warn_of_leakage(replace(settings, seed=first))
     started = time.perf_counter()
     summaries: list[dict[str, Any]] = []
     try:
@@ -85,6 +88,18 @@ def _look_at(settings: Settings) -> None:
         read_limits(folder)
     for problem in check_federation(read_federation(settings.data, directed=settings.directed)):
         click.echo(f"Warning: {problem}", err=True)
+
+
+def _warn_of_leakage(settings: Settings) -> None:
+    """Say before the first product what the worst-case attacker will learn.
+
+    Parts that do not fit together, or have no edges, are told by the run itself.
+    """
+    from fedlap_app.privacy.audit import one_line
+
+    if settings.needs_basis and settings.method != "central":
+        with contextlib.suppress(DataError):
+            click.echo(one_line(settings), err=True)
 
 
 def _run(settings: Settings) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from fedlap_app.planning.plan import find_subgraphs
 from fedlap_app.planning.shape import shape_of
 from fedlap_app.planning.traffic import traffic_of
 from fedlap_app.privacy.density import Density, density_of
-from fedlap_app.privacy.leakage import alpha_of, kl_of, largest_sum, largest_vectors
+from fedlap_app.privacy.leakage import alpha_of, auc_of, kl_of, largest_sum, largest_vectors
 from fedlap_app.settings import Settings
 
 Say = Callable[[str], None]
@@ -144,6 +144,7 @@ def _leakage(point: Point, graphs: Sequence[Density], bound: int) -> Row:
     alphas = [(alpha_of(point.exchanged, g.nodes, g.true_p), g.true_p) for g in graphs]
     return {
         "kl": max(kl_of(alpha) for alpha, _ in alphas),
+        "auc": max(auc_of(alpha) for alpha, _ in alphas),
         "p_plus_r": max(largest_sum(alpha, p) for alpha, p in alphas),
         "inside": point.exchanged <= bound,
     }

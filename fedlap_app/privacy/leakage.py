@@ -54,7 +54,7 @@ def alpha_of(vectors: float, nodes: int, density: float) -> float:
     density
         Probability p of an edge.
     """
-    _check_density(density)
+    check_density(density)
     if vectors < 0 or nodes < 1:
         raise ConfigError(
             f"{vectors} vectors over {nodes} nodes have no leakage: give no fewer than 0 vectors "
@@ -137,7 +137,7 @@ def threshold_of(recall: ArrayLike, alpha: float) -> Values:
 
 def precision_at(recall: ArrayLike, alpha: float, density: float) -> Values:
     """Share of the called pairs that are edges, p TPR / (p TPR + (1 - p) FPR), by the recall."""
-    _check_density(density)
+    check_density(density)
     found = np.asarray(recall, dtype=np.float64)
     # FPR and TPR underflow for large alpha; their ratio is what counts.
     ratio = np.exp(log_ndtr(ndtri(found) - math.sqrt(alpha)) - np.log(found))
@@ -174,7 +174,8 @@ def _tail(standardised: Values) -> Values:
     return np.asarray(np.exp(log_ndtr(-standardised)), dtype=np.float64)
 
 
-def _check_density(density: float) -> None:
+def check_density(density: float) -> None:
+    """Refuse a density at which there is nothing to tell apart."""
     if not 0.0 < density < 1.0:
         raise ConfigError(
             f"an edge density of {density:g} is not between 0 and 1: the test needs a graph with "

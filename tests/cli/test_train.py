@@ -85,3 +85,14 @@ def test_own_folders_and_a_benchmark_exclude_each_other(tmp_path):
     result = CliRunner().invoke(main, ["train", "--data", str(tmp_path), "--dataset", "cora"])
     assert result.exit_code != 0
     assert "--data takes the place of --dataset" in result.output
+
+
+def test_the_worst_case_attacker_is_told_before_the_first_product():
+    words = ["train", *SMALL, "--json"]
+    told = CliRunner().invoke(main, [*words, "--method", "fedlap+"], catch_exceptions=False)
+    first = told.stderr.splitlines()[0]
+    assert first.startswith("Privacy: the paper's worst-case attacker")
+    report = CliRunner().invoke(main, ["audit", *SMALL[:4], "--vectors", "12", "--json"])
+    assert f"AUC {json.loads(report.stdout)['auc']:.3f}" in first
+    silent = CliRunner().invoke(main, [*words, "--method", "fedavg"], catch_exceptions=False)
+    assert "Privacy" not in silent.stderr

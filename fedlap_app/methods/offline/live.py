@@ -46,3 +46,8 @@ def keep(job: str, live: Live) -> None:
 def forget() -> None:
     """Drop everything, as the end of a process does."""
     _live.clear()
+
+
+def kept() -> list[Live]:
+    """Everything in memory; experiments record from it what the parties of one process hold."""
+    return list(_live.values())
