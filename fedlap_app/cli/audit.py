@@ -18,7 +18,7 @@ _MOST_ENTRIES = 4_000_000
 
 @click.command(
     epilog="Example: fedlap audit --dataset cora --clients 10 --partition random --vectors 31; "
-    "fedlap audit orgs/bank-00 --vectors 31"
+    "fedlap audit orgs/bank-00 --vectors 31; fedlap audit --job orgs/bank-00/store"
 )
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @settings_options
@@ -39,9 +39,15 @@ _MOST_ENTRIES = 4_000_000
 @click.option(
     "--plot", type=click.Path(path_type=Path), help="folder for the figures, as PNG and SVG"
 )
+@click.option(
+    "--job",
+    type=click.Path(path_type=Path),
+    help="what was given away so far: a job's folder, a store or an organisation folder",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def audit(
     folder: Path | None,
+    job: Path | None,
     conf: Path | None,
     paper_p: bool,
     auc_bound: float,
@@ -61,6 +67,13 @@ def audit(
 
     set_verbosity(False)
     given = collect(conf, options)
+    if job is not None:
+        if folder is not None or given:
+            raise ConfigError(
+                "--job reads what was recorded: give no folder and no setting with it"
+            )
+        _show_job(job, as_json=as_json)
+        return
     numbers = TABLE if counts is None else _numbers(counts)
     if folder is not None:
         report = _organisation(folder, given, paper_p, auc_bound, numbers)
@@ -71,6 +84,14 @@ def audit(
 
         report["figures"] = [str(path) for path in draw_audit(report, plot)]
     click.echo(json.dumps(report, indent=2) if as_json else text_of(report))
+
+
+def _show_job(path: Path, *, as_json: bool) -> None:
+    """Print what the ledgers at a path say was given away."""
+    from fedlap_app.privacy.ledger_report import job_report, report_text
+
+    report = job_report(path)
+    click.echo(json.dumps(report, indent=2) if as_json else report_text(report))
 
 
 def _organisation(

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from fedlap_app.cli.audit_job import audit_job
+from fedlap_app.cli import main
 from fedlap_app.errors import DataError
 from fedlap_app.privacy.leakage import worst_case_auc
 from fedlap_app.privacy.ledger import FILE, FINISHED, RECEIVED, SENT, Entry, Ledger
@@ -124,8 +124,14 @@ def test_an_empty_place_is_refused(tmp_path):
 
 
 def test_the_command_speaks_and_gives_json(store):
-    done = CliRunner().invoke(audit_job, [str(store)])
+    done = CliRunner().invoke(main, ["audit", "--job", str(store)])
     assert done.exit_code == 0
     assert "vectors exchanged  20 (12 in the jobs above)" in done.stdout
-    done = CliRunner().invoke(audit_job, [str(store), "--json"])
+    done = CliRunner().invoke(main, ["audit", "--job", str(store), "--json"])
     assert json.loads(done.stdout)["graphs"][0]["vectors"] == 20
+
+
+def test_the_ledgers_are_not_mixed_with_a_forecast(store):
+    done = CliRunner().invoke(main, ["audit", "--job", str(store), "--vectors", "31"])
+    assert done.exit_code == 2
+    assert "give no folder and no setting with it" in done.output
