@@ -111,7 +111,7 @@ class Settings:
     column_weights: str = knob(
         "none",
         "weights of the basis' columns (fedlap+)",
-        choices=("none", "eigenvalue", "diffusion"),
+        choices=("none", "eigenvalue", "root", "diffusion"),
     )
     diffusion: float = knob(
         20.0, "t of the column weights diffusion, exp(-t eigenvalue)", low=0.0, high=10_000.0

@@ -69,8 +69,12 @@ def attach(tensors: GraphTensors, basis: FinishedBasis, settings: Settings) -> G
 def _column_weights(settings: Settings, eigenvalues: Floats) -> Floats:
     """How much each column of the basis counts, at most 1."""
     weights = np.ones_like(eigenvalues)
+    sizes = np.abs(eigenvalues) / (np.abs(eigenvalues).max(initial=0.0) or 1.0)
     if settings.column_weights == "eigenvalue":
-        weights = np.abs(eigenvalues) / (np.abs(eigenvalues).max(initial=0.0) or 1.0)
+        weights = sizes
+    if settings.column_weights == "root":
+        # Of A A' the roots are the singular values of A.
+        weights = np.sqrt(sizes)
     if settings.column_weights == "diffusion" and len(eigenvalues):
         # The heat kernel exp(-t L): far from the smooth end a column counts less and less.
         weights = np.exp(-settings.diffusion * (eigenvalues - eigenvalues.min()))

@@ -61,6 +61,14 @@ def test_columns_can_be_weighted_by_their_eigenvalues(settings, tensors):
     np.testing.assert_allclose(weighted.numpy(), plain.numpy() * basis.eigenvalues, rtol=1e-5)
 
 
+def test_columns_can_be_weighted_by_the_roots_of_their_eigenvalues(settings, tensors):
+    basis = basis_of(tensors.num_nodes, 6, nodes=400)
+    plain = attach(tensors, basis, settings).basis
+    weighted = attach(tensors, basis, replace(settings, column_weights="root")).basis
+    roots = np.sqrt(basis.eigenvalues)
+    np.testing.assert_allclose(weighted.numpy(), plain.numpy() * roots, rtol=1e-5)
+
+
 def test_columns_can_be_weighted_by_the_heat_kernel(settings, tensors):
     basis = basis_of(tensors.num_nodes, 6, nodes=400)
     plain = attach(tensors, basis, settings).basis
