@@ -48,11 +48,11 @@ def _worst_case(report: Mapping[str, Any]) -> list[str]:
         f"  alpha, {exact}  mean {report['alpha_mean']:.4g}, 99th percentile "
         f"{report['alpha_p99']:.4g}, largest {report['alpha_largest']:.4g}",
         f"  KL  {report['kl']:.4g} nats",
-        f"  AUC  {report['auc']:.4f}" + _exact_auc(report),
+        f"  AUC  {report['auc']:.4f}" + _exact(report, "auc_exact_alpha"),
         f"  TPR  {report['tpr_at_fpr_0.01']:.4f} at FPR 1e-2, "
         f"{report['tpr_at_fpr_0.001']:.4f} at FPR 1e-3",
         f"  best F1  {report['best_f1']:.4f};  best P + R (recall 0.05 to 0.95)  "
-        f"{report['best_p_plus_r']:.4f}",
+        f"{report['best_p_plus_r']:.4f}" + _exact(report, "best_p_plus_r_exact_alpha"),
         f"  largest M with P + R at most 1  {report['largest_vectors_p_plus_r']}",
         f"  largest M with AUC at most {report['auc_bound']:g}  {report['largest_vectors_auc']}",
         f"Attacker: {report['attacker_both_rows']}.",
@@ -66,8 +66,8 @@ def _worst_case(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _exact_auc(report: Mapping[str, Any]) -> str:
-    exact = report["auc_exact_alpha"]
+def _exact(report: Mapping[str, Any], key: str) -> str:
+    exact = report[key]
     return "" if exact is None else f" by the mean alpha, {exact:.4f} over the exact ones"
 
 

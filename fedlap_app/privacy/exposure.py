@@ -118,4 +118,5 @@ def _alphas(target: Target) -> dict[str, Any]:
         "alpha_p99": target.alpha if exact is None else exact.p99,
         "alpha_largest": target.alpha if exact is None else exact.largest,
         "auc_exact_alpha": None if exact is None else exact.auc,
+        "best_p_plus_r_exact_alpha": (None if exact is None else exact.largest_sum(target.density)),
     }

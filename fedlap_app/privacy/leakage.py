@@ -14,7 +14,8 @@ M counts the vectors **exchanged**, not the r that are kept: every one of them i
 n is the number of nodes that share the M units of leverage, and p the density that the attacker
 assumes. The figures of this project take the whole graph for both: n all nodes and
 p = 2 E / (n (n - 1)) over pairs, E counted once and self loops left out (`Density.true_p`). Against
-a target that holds n_1 nodes the mean of alpha_v is M / (n_1 p (1 - p)): pass n_1 as n.
+a target that holds n_1 nodes the mean of alpha_v is M / (n_1 p (1 - p)): pass n_1 as n, as
+`fedlap audit` does.
 
 P + R tends to 1 + p as the threshold falls (all pairs are called connected) and to 1 as it rises,
 whatever M is. So thresholds are taken between a recall of 0.05 and one of 0.95, which leaves the

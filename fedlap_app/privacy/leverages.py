@@ -5,16 +5,18 @@ row v of Q, divided by p (1 - p). Leverages sum to the rank of Q, so that the me
 rank / (n_1 p (1 - p)) on every graph, whether the vectors are delocalised or not.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from fedlap_app.privacy.leakage import check_density
+from fedlap_app.privacy.leakage import RECALLS, check_density
 
 Array = NDArray[np.float64]
 
+_THRESHOLDS = 401
 _NEGLIGIBLE = 1e-10
 """Directions below this share of the largest one are taken for none."""
 
@@ -63,6 +65,39 @@ class Leverages:
     def auc(self) -> float:
         """Mean over all nodes v of the AUC on pairs (u, v), Phi(sqrt(alpha_v / 2))."""
         return float(ndtr(np.sqrt(self.alpha / 2.0)).mean())
+
+    def largest_sum(self, density: float) -> float:
+        """Largest P + R over the thresholds with a recall within `RECALLS`, over all nodes v."""
+        alpha = self.alpha[self.alpha > 0.0]
+        if not alpha.size:
+            return RECALLS[1] + density  # nothing is told apart
+
+        def rate(thresholds: Array, sign: float) -> Array:
+            """Share of pairs above each threshold, of edges (1) or of others (-1)."""
+            far = (thresholds[:, None] - sign * alpha / 2.0) / np.sqrt(alpha)
+            return np.asarray(ndtr(-far).mean(axis=1))
+
+        ends = [_threshold(lambda gamma: rate(gamma, 1.0), recall) for recall in RECALLS]
+        thresholds = np.linspace(ends[1], ends[0], _THRESHOLDS)
+        recalls, alarms = rate(thresholds, 1.0), rate(thresholds, -1.0)
+        hits = density * recalls
+        return float((hits / (hits + (1.0 - density) * alarms) + recalls).max())
+
+
+def _threshold(recall_of: Callable[[Array], Array], recall: float) -> float:
+    """Threshold with a given recall, which falls as the threshold rises."""
+    low, high = -1.0, 1.0
+    while recall_of(np.array([low]))[0] < recall:
+        low *= 2.0
+    while recall_of(np.array([high]))[0] > recall:
+        high *= 2.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        if recall_of(np.array([middle]))[0] > recall:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def leverages_of(rows: Array, density: float) -> Leverages:

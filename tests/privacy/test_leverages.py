@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.privacy.leakage import alpha_of, auc_of
-from fedlap_app.privacy.leverages import leverages_of
+from fedlap_app.privacy.leakage import alpha_of, auc_of, largest_sum
+from fedlap_app.privacy.leverages import Leverages, leverages_of
 from fedlap_app.spectral import reference
 
 
@@ -70,6 +70,17 @@ def test_columns_may_be_combined():
     rows, mixed = rng.standard_normal((30, 4)), rng.standard_normal((4, 4))
     first, second = leverages_of(rows, 0.2), leverages_of(rows @ mixed, 0.2)
     np.testing.assert_allclose(first.alpha, second.alpha, rtol=1e-8)
+
+
+def test_equal_leverages_give_the_sum_of_the_corollary():
+    density = 0.01
+    equal = Leverages(np.full(40, 3.7), 4)
+    assert equal.largest_sum(density) == pytest.approx(largest_sum(3.7, density), abs=1e-3)
+    uneven = Leverages(np.concatenate([np.full(36, 0.5), np.full(4, 32.5)]), 4)
+    assert uneven.mean == pytest.approx(3.7)
+    # A few nodes with large leverages are found although the mean says that none is.
+    assert uneven.largest_sum(density) > 1.0 > equal.largest_sum(density)
+    assert Leverages(np.zeros(3), 0).largest_sum(density) == pytest.approx(0.95 + density)
 
 
 def test_a_density_of_nothing_is_refused():

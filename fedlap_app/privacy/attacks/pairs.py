@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-MOST = 1_000_000
+MOST = 500_000
 
 
 def edge_pairs(adjacency: Any) -> tuple[Ints, Ints]:  # noqa: ANN401 - a sparse matrix
