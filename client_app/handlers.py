@@ -16,6 +16,7 @@ from client_app.training_ledger import Late
 from fedlap_app.errors import RunError
 from fedlap_app.methods.scores import pack, pack_all
 from fedlap_app.provision.federation import read_federation_file
+from fedlap_app.seeds import round_seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,7 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
 
     `state` is what Flower keeps for the client during a run.
     """
-    from fedlap_app.methods.fedavg import client_round, round_seed
+    from fedlap_app.methods.fedavg import client_round
     from fedlap_app.methods.fedlap_plus import method_objective
 
     settings, task = organisation.settings, Task.of(content)

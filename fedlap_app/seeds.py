@@ -23,3 +23,13 @@ def seed_of(*parts: str | int) -> int:
         encoded = text.encode()
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return int.from_bytes(digest.digest()[:8], "big") >> 1
+
+
+def round_seed(seed: int, stage: int, name: str, number: int) -> int:
+    """Seed of a client's round; rounds count anew in every stage of self-training."""
+    return seed_of(stage_seed(seed, stage), "train", name, number)
+
+
+def stage_seed(seed: int, stage: int) -> int:
+    """Seed of the model that a stage of self-training starts from."""
+    return seed_of(seed, "stage", stage) if stage else seed

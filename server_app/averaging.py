@@ -10,8 +10,8 @@ from flwr.app import ArrayRecord, RecordDict
 from client_app.records import from_arrays, numbers, to_arrays
 from client_app.task import Task
 from fedlap_app.learning.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
-from fedlap_app.methods.fedavg import stage_seed
 from fedlap_app.methods.scores import Best, is_better, total, unpack, unpack_all
+from fedlap_app.seeds import stage_seed
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid, Quorum
 from server_app.observer import Observer

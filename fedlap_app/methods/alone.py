@@ -15,8 +15,8 @@ from fedlap_app.learning.parameters import load_parameters, parameters_of
 from fedlap_app.learning.specs import ModelSpec
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.learning.training import train_epochs
-from fedlap_app.methods.fedavg import round_seed, stage_seed
 from fedlap_app.methods.scores import Best, pack, total, unpack
+from fedlap_app.seeds import round_seed, stage_seed
 from fedlap_app.settings import Settings
 
 

@@ -22,7 +22,6 @@ from fedlap_app.learning.training import (
     proximal,
     train_epochs,
 )
-from fedlap_app.seeds import seed_of
 
 Parameters = Mapping[str, NDArray[Any]]
 Moments = Mapping[str, NDArray[np.float32]]
@@ -93,13 +92,3 @@ def client_round(
         report = train_epochs(model, tensors, spec, seed, objective=objective, optimizer=rule)
         kept = rule.moments() if moments is not None else {}
         return RoundResult(received, parameters_of(model), report, kept)
-
-
-def round_seed(seed: int, stage: int, name: str, number: int) -> int:
-    """Seed of a client's round; rounds count anew in every stage of self-training."""
-    return seed_of(stage_seed(seed, stage), "train", name, number)
-
-
-def stage_seed(seed: int, stage: int) -> int:
-    """Seed of the model that a stage of self-training starts from."""
-    return seed_of(seed, "stage", stage) if stage else seed

@@ -21,6 +21,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 
+import server_app.app
 from client_app.app import app
 from fedlap_app.settings import parse_settings
 from server_app.federation import gather
