@@ -44,7 +44,7 @@ def handshake(tmp_path, authority, server, hostname):
     thread.start()
     try:
         with calling.wrap_socket(right, server_hostname=hostname) as channel:
-            channel.send(b"x")
+            return channel.send(b"x")
     finally:
         right.close()
         thread.join(10)
@@ -52,7 +52,8 @@ def handshake(tmp_path, authority, server, hostname):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_strict_client_accepts_every_name(tmp_path, authority, name):
-    handshake(tmp_path, authority, make_server(authority, "banks", NAMES, 30), name)
+    server = make_server(authority, "banks", NAMES, 30)
+    assert handshake(tmp_path, authority, server, name) == 1
 
 
 def test_a_name_that_is_not_covered_is_refused(tmp_path, authority):
@@ -75,7 +76,8 @@ def test_another_authority_and_an_expired_certificate_are_refused(tmp_path, auth
 
 def test_a_prolonged_authority_still_stands_for_its_certificates(tmp_path, authority):
     server = make_server(authority, "banks", NAMES, 30)
-    handshake(tmp_path, make_authority("banks", authority.key), server, "localhost")
+    prolonged = make_authority("banks", authority.key)
+    assert handshake(tmp_path, prolonged, server, "localhost") == 1
 
 
 def test_a_certificate_ends_when_asked_and_never_after_its_authority(authority):

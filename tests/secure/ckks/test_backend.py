@@ -149,7 +149,7 @@ class TestForgedSums:
         return members[3].open(accumulator.result("client-03"), header)
 
     def test_an_honest_sum_passes(self, scene):
-        self.opened(scene, lambda total: None)
+        assert self.opened(scene, lambda total: None) is not None
 
     @pytest.mark.parametrize("share", [1e-4, 1e-2, 1.0])
     def test_a_known_change_of_the_plaintext(self, scene, share):
@@ -239,4 +239,4 @@ def test_the_server_needs_no_key(rings, monkeypatch):
     sealed = sealed_by_all(members, header, np.ones((3, 10)))
     for name in ("secret_key", "public_encryptor", "symmetric_encryptor", "decryptor"):
         monkeypatch.delattr(keys, name)
-    add(header, sealed)
+    assert len(add(header, sealed)) > 0
