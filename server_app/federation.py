@@ -13,7 +13,7 @@ import fedlap_app
 from fedlap_app.errors import RunError
 from fedlap_app.provision.federation import read_federation_file
 from fedlap_app.settings import Settings
-from server_app.member_grid import POLL_SECONDS, Member, MemberGrid
+from server_app.member_grid import LOOK, POLL_SECONDS, Member, MemberGrid
 
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
 
@@ -122,11 +122,7 @@ def _wait_for_nodes(grid: MemberGrid, settings: Settings, expected: Collection[s
 def _too_few(found: int, wanted: int, missing: Sequence[str], seconds: float) -> str:
     """Who is missing, if the federation file tells it, and what to do."""
     if missing:
-        return (
-            f"{', '.join(missing)} did not connect within {seconds:g} s: start the processes "
-            "there; if they run, their log and `fedlap doctor` there say whether a key, a "
-            "certificate or the clock is the reason"
-        )
+        return f"{', '.join(missing)} did not connect within {seconds:g} s: {LOOK}"
     return (
         f"{found} of {wanted or 'any'} organisations are connected after {seconds:g} s: start the "
         "missing SuperNodes or raise join-timeout"

@@ -16,6 +16,10 @@ from fedlap_app.errors import RunError
 POLL_SECONDS = 0.2
 RETRIES = 5
 REFUSAL = "refusal"
+LOOK = (
+    "start the processes there; if they run, their log and `fedlap doctor` there say whether a "
+    "key, a certificate or the clock is the reason"
+)
 
 
 @dataclass(frozen=True)
@@ -277,11 +281,12 @@ class MemberGrid(Grid):
                 "; ".join(f"{_names(names)}: {reason}" for reason, names in reasons.items())
             )
         answered = {reply.metadata.src_node_id for reply in replies}
-        silent = sorted(
-            self._name(message.metadata.dst_node_id)
-            for message in sent
-            if message.metadata.dst_node_id not in answered
-        )
+        missing = {message.metadata.dst_node_id for message in sent} - answered
+        is_connected = getattr(self._grid, "is_connected", None)
+        away = [self._name(node) for node in missing if is_connected and not is_connected(node)]
+        if away:
+            raise RunError(f"{_names(away)} did not connect again within {timeout:g} s: {LOOK}")
+        silent = [self._name(node) for node in missing]
         if silent:
             raise RunError(
                 f"no reply from {_names(silent)} within {timeout:g} s: look at the log there, "
