@@ -29,8 +29,9 @@ def test_a_client_pins_what_the_federation_file_says(tmp_path, places, federatio
         config["federation"] = str(tmp_path / "c" / "federation.toml")
     else:
         (place.data / "federation.toml").write_text(federation.to_toml())
-    secrets = _secrets(client(place, Settings(), **config))
+    secrets, pinned = _secrets(client(place, Settings(), **config))
     assert dict(secrets.pins) == federation.pins
+    assert pinned == frozenset(federation.pins)
     assert secrets.trust is False
 
 
