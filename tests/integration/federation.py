@@ -171,11 +171,10 @@ class Federation:
         answer = self.flwr("list", CONNECTION, "--run-id", str(run_id), "--format", "json")
         return str((answer.get("runs") or [{}])[0].get("status", ""))
 
-    def online(self) -> set[str]:
-        """Names of the SuperNodes that are connected."""
+    def online(self) -> int:
+        """How many SuperNodes are connected; Flower lists them without their names."""
         answer = self.flwr("supernode", "list", CONNECTION, "--format", "json")
-        nodes = answer.get("nodes", [])
-        return {str(node["name"]) for node in nodes if node["status"] == "online"}
+        return sum(node["status"] == "online" for node in answer.get("nodes", []))
 
     def run_folder(self, run_id: int) -> Path | None:
         """The run's folder, once the ServerApp has made it."""

@@ -1,6 +1,7 @@
 """Three banks over TLS with keys, all on the loopback, which is captured while they work."""
 
 import http.client
+import os
 import socket
 import subprocess
 import sys
@@ -105,7 +106,7 @@ def test_strangers_are_refused(federation, tmp_path):
     make_supernode_key(tmp_path / "key", tmp_path / "pub", "stranger")
     (tmp_path / "secret").write_bytes(b"not the secret of the SuperLink!")
     supernode = [
-        "flower-supernode", "--superlink", federation.address, *authority,
+        "flower-supernode", "--superlink", federation.address, *authority, "--isolation", "process",
         "--port", str(federation.free_port), "--auth-supernode-private-key", str(tmp_path / "key"),
     ]  # fmt: skip
     told = _try(supernode, tmp_path, lambda: False)
@@ -114,11 +115,11 @@ def test_strangers_are_refused(federation, tmp_path):
         "flower-superexec", "--runtime-api-address", federation.address, *authority,
         "--superexec-auth-secret-file", str(tmp_path / "secret"),
     ]  # fmt: skip
-    told = _try(superexec, tmp_path, lambda: _refusals(federation))
-    assert "401" in told
+    _try(superexec, tmp_path, lambda: _refusals(federation))
+    assert _refusals(federation)
     with pytest.raises((http.client.HTTPException, OSError)):
         _ask_without_tls(federation.address)
-    assert federation.online() == set(federation.names)
+    assert federation.online() == len(federation.names)
 
 
 def _refusals(federation) -> int:
@@ -131,7 +132,7 @@ def _try(words: list[str], home: Path, is_refused) -> str:
     with log.open("wb") as file:
         program = subprocess.Popen(
             [str(BIN / words[0]), *words[1:]],
-            env={**environment(), "FLWR_HOME": str(home)},
+            env={**environment(), "FLWR_HOME": str(home), "PATH": f"{BIN}:{os.environ['PATH']}"},
             stdout=file,
             stderr=subprocess.STDOUT,
         )
