@@ -39,7 +39,7 @@ def run_local(
             count = (settings.self_training + 1) * settings.rounds
             observer.round_done(stage * settings.rounds + number, count, row)
         clients = {name: rows[stage].scores for name, rows in trained.items()}
-        stages.append(StageScores(None, rounds, clients))
+        stages.append(StageScores(None, None, rounds, clients))
     return Outcome(stages, None)
 
 

@@ -95,19 +95,26 @@ def run_fedavg(
     basis: str,
     luggage: Luggage | None = None,
 ) -> Outcome:
-    """Train together in every stage and leave the best model of the last one with every member."""
+    """Train together in every stage and leave the best model so far with every member.
+
+    A stage that validates worse than an earlier one changes nothing but the scores of its rounds.
+    """
     luggage = luggage or NoLuggage()
     if settings.min_clients:
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
     stages: list[StageScores] = []
+    kept: Progress | None = None
     for stage in range(settings.self_training + 1):
         task = Task(grid.run.run_id, stage, basis)
         luggage.restart(stage_seed(settings.seed, stage))
         progress = Progress(settings, stage, folder, observer, luggage, Best(settings.patience))
         _train(grid, members, settings, task, progress)
-        clients = _leave_best(grid, members, settings, task, progress)
-        stages.append(StageScores(progress.best.round, progress.rounds, clients))
-    return Outcome(stages, from_arrays(progress.best_arrays), basis)
+        if kept is None or progress.best.is_ahead_of(kept.best):
+            kept = progress
+        clients = _leave_best(grid, members, settings, task, kept)
+        stages.append(StageScores(kept.stage, kept.best.round, progress.rounds, clients))
+    assert kept is not None
+    return Outcome(stages, from_arrays(kept.best_arrays), basis)
 
 
 def initial_model(member: Member, settings: Settings) -> ArrayRecord:
@@ -152,7 +159,7 @@ def _leave_best(
     task: Task,
     progress: Progress,
 ) -> dict[str, dict[str, float]]:
-    """Send the model of the best validation round to everyone and score it there."""
+    """Send the model of the best validation round so far to everyone and score it there."""
     content = RecordDict({"arrays": progress.best_arrays, "config": task.to_config()})
     progress.luggage.restore(progress.best_luggage)
     replies = _ask(grid, members, "evaluate.keep", content, settings, progress.luggage)

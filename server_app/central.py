@@ -38,7 +38,8 @@ def run_central(settings: Settings, run_id: int, observer: Observer) -> dict[str
             count = len(results) * settings.rounds
             observer.round_done(stage * settings.rounds + number, count, totals)
         clients = {whole.name: unpack(pack(result.evaluation))}
-        stages.append(StageScores(result.best_round, len(result.history), clients))
+        rounds = len(result.history)
+        stages.append(StageScores(result.best_stage, result.best_round, rounds, clients))
     clock.lap("train")
     outcome = Outcome(stages, results[-1].parameters)
     schema = schema_digest(whole)

@@ -11,8 +11,12 @@ from fedlap_app.methods.scores import SPLITS, accuracy, total
 
 @dataclass(frozen=True)
 class StageScores:
-    """One training from a fresh model: its rounds, the best of them and every client's scores."""
+    """After one training from a fresh model: its rounds, and the scores of the best model so far.
 
+    Where every organisation keeps a model of its own there is no one best stage and round.
+    """
+
+    best_stage: int | None
     best_round: int | None
     rounds: int
     clients: Mapping[str, Mapping[str, float]]
@@ -24,13 +28,13 @@ class StageScores:
 
     def summary(self) -> dict[str, Any]:
         """What the summary of a run says about the stage."""
-        facts = {"rounds": self.rounds, "best_round": self.best_round}
-        return {"accuracy": self.accuracy(), **facts}
+        best = {"best_stage": self.best_stage, "best_round": self.best_round}
+        return {"accuracy": self.accuracy(), "rounds": self.rounds, **best}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Scores of every stage; the global model of the last one and its basis where there are any."""
+    """Scores after every stage; the best global model and its basis where there are any."""
 
     stages: Sequence[StageScores]
     parameters: Mapping[str, NDArray[Any]] | None
@@ -53,6 +57,7 @@ class Outcome:
                 for name, scores in self.clients.items()
             },
             "rounds": sum(stage.rounds for stage in self.stages),
+            "best_stage": self.stages[-1].best_stage,
             "best_round": self.stages[-1].best_round,
             "stages": [stage.summary() for stage in self.stages],
         }

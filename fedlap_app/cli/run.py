@@ -134,5 +134,6 @@ def _show(summary: dict[str, Any], as_json: bool) -> None:
     click.echo(f"{summary['method']} on {summary['dataset']}, {summary['clients']} organisations")
     for split, value in summary["accuracy"].items():
         click.echo(f"  {split + ' accuracy':<16} {100 * value:.2f} %")
-    click.echo(f"  best round       {summary['best_round']} of {summary['rounds']}")
+    stage = f" in stage {summary['best_stage']}" if len(summary["stages"]) > 1 else ""
+    click.echo(f"  best round       {summary['best_round']}{stage}, {summary['rounds']} in all")
     click.echo(f"  run folder       {summary['run_folder']}")

@@ -1,6 +1,6 @@
 """Methods without exchange: each organisation alone (`local`), or all data in one place."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -22,19 +22,27 @@ from fedlap_app.settings import Settings
 
 @dataclass(frozen=True)
 class AloneStage:
-    """One training from a fresh model: its rounds and the best of them."""
+    """After one training from a fresh model: its rounds, and the best model so far."""
 
-    best_round: int
+    best_stage: int
+    best: Best
     evaluation: Evaluation
     parameters: dict[str, NDArray[Any]]
-    history: list[list[float]] = field(default_factory=list)
-    train_losses: list[float] = field(default_factory=list)
+    history: list[list[float]]
+    train_losses: list[float]
+
+    @property
+    def best_round(self) -> int:
+        """Round of the best model in its stage."""
+        return self.best.round
 
 
 def train_alone(
     tensors: GraphTensors, model_spec: ModelSpec, settings: Settings, name: str
 ) -> list[AloneStage]:
-    """Train a fresh model in every stage of self-training and keep its best validation round.
+    """Train a fresh model in every stage of self-training and keep the best validation round.
+
+    A stage that validates worse than an earlier one keeps that one's model.
 
     A round has as many epochs, and starts its optimiser anew or not, as in federated averaging,
     so that the two differ in the exchange only.
@@ -43,7 +51,11 @@ def train_alone(
     with one_thread():
         for stage in range(settings.self_training + 1):
             model = build_model(model_spec, stage_seed(settings.seed, stage)).to(tensors.device)
-            stages.append(_train_stage(model, tensors, settings, name, stage))
+            trained = _train_stage(model, tensors, settings, name, stage)
+            if stages and not trained.best.is_ahead_of(stages[-1].best):
+                history, losses = trained.history, trained.train_losses
+                trained = replace(stages[-1], history=history, train_losses=losses)
+            stages.append(trained)
             load_parameters(model, stages[-1].parameters)
             predicted = log_probabilities_of(model, tensors)
             found = guess(predicted, tensors.splits["train"], settings.guess_spec)
@@ -70,4 +82,4 @@ def _train_stage(
             evaluation, parameters = scores, parameters_of(model)
         if best.is_enough(number):
             break
-    return AloneStage(best.round, evaluation, parameters, history, losses)
+    return AloneStage(stage, best, evaluation, parameters, history, losses)

@@ -85,6 +85,10 @@ class Best:
             self.round, self.totals = number, totals
         return better
 
+    def is_ahead_of(self, other: "Best") -> bool:
+        """Whether this training's best round beats that of another one."""
+        return self.totals is not None and is_better(self.totals, other.totals)
+
     def is_enough(self, number: int) -> bool:
         """Whether training ends with this round."""
         return 0 < self.patience <= number - self.round

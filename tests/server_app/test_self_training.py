@@ -12,6 +12,7 @@ from client_app.kept import read_guesses
 from client_app.store import Store
 from client_app.task import Task
 from fedlap_app.graphs.federation import load_federation
+from fedlap_app.learning.guesses import Guesses
 from server_app.in_process import run_in_process
 from server_app.run import run
 
@@ -32,8 +33,36 @@ def test_every_method_reports_every_stage(settings, observer, method):
     assert summary["accuracy"] == summary["stages"][-1]["accuracy"]
     assert [number for number, _, _ in observer.rounds] == list(range(1, 13))
     lines = (Path(summary["run_folder"]) / "metrics.jsonl").read_text().splitlines()
-    rows = [(json.loads(line)["stage"], json.loads(line)["round"]) for line in lines]
-    assert rows == [(stage, number) for stage in range(3) for number in range(1, 5)]
+    rows = [json.loads(line) for line in lines]
+    numbers = [(row["stage"], row["round"]) for row in rows]
+    assert numbers == [(stage, number) for stage in range(3) for number in range(1, 5)]
+    if method != "local":  # where every organisation has a best round of its own
+        _assert_best_so_far(summary["stages"], rows)
+
+
+def _assert_best_so_far(stages, rows):
+    """What stands after a stage is the best round of it and the earlier ones."""
+    for number, stage in enumerate(stages):
+        seen = [row for row in rows if row["stage"] <= number]
+        best = max(seen, key=lambda row: (row["val_accuracy"], -row["val_loss"]))
+        assert (stage["best_stage"], stage["best_round"]) == (best["stage"], best["round"])
+        assert stage["accuracy"]["test"] == pytest.approx(best["test_accuracy"])
+
+
+@pytest.mark.parametrize("method", ["fedlap+", "fedavg", "central"])
+def test_a_stage_that_learned_nothing_changes_nothing(settings, observer, method, monkeypatch):
+    def misleading(predicted, training, spec):
+        classes = predicted.argmax(1)
+        wrong = np.roll(np.eye(predicted.shape[1], dtype=np.float32)[classes], 1, axis=1)
+        return Guesses(wrong, np.full(len(predicted), 100.0, dtype=np.float32))
+
+    for place in ("fedlap_app.learning.guesses.guess", "fedlap_app.methods.alone.guess"):
+        monkeypatch.setattr(place, misleading)
+    settings = replace(settings, method=method, rounds=10)
+    summary = run_in_process(settings, observer)
+    first, *later = ({**stage, "rounds": 0} for stage in summary["stages"])
+    assert later == [first, first]
+    assert summary["accuracy"] == first["accuracy"]
 
 
 @pytest.mark.parametrize("method", ["fedavg", "local", "central"])
