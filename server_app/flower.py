@@ -159,7 +159,7 @@ class LocalFlower(Flower):
 
     def __init__(self, project: Path, home: Path) -> None:
         super().__init__(project, home)
-        ports = _free_ports(2)
+        ports = free_ports(2)
         self._environment["FLWR_LOCAL_SUPERLINK_HTTP_API_PORT"] = str(ports[0])
         self._environment["FLWR_LOCAL_CONTROL_API_PORT"] = str(ports[1])
 
@@ -219,7 +219,8 @@ def _toml(value: Value) -> str:
     return f"'{value}'" if isinstance(value, str) else repr(value)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -9,9 +9,9 @@ from logging import WARNING
 from flwr.app import ArrayRecord, Message, RecordDict
 from flwr.common.logger import log
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
 
 from fedlap_app.errors import RunError
+from server_app.wrapped_grid import WrappedGrid
 
 POLL_SECONDS = 0.2
 RETRIES = 5
@@ -62,7 +62,7 @@ class Traffic:
     retries: int = 0
 
 
-class MemberGrid(Grid):
+class MemberGrid(WrappedGrid):
     """A grid that knows its members: replies come sorted by organisation, or an error names who.
 
     Wraps any other grid. It looks for replies five times a second, where Flower's own
@@ -79,7 +79,7 @@ class MemberGrid(Grid):
     """
 
     def __init__(self, grid: Grid) -> None:
-        self._grid = grid
+        super().__init__(grid)
         self._names: dict[int, str] = {}
         self.traffic: dict[str, Traffic] = {}
         self.quorum: Quorum | None = None
@@ -104,26 +104,6 @@ class MemberGrid(Grid):
         found = names() if names else {}
         self._names = {**found, **self._names}
         return found
-
-    def set_run(self, run: Run) -> None:
-        """Set the run of the wrapped grid."""
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Run:
-        """Run of the wrapped grid."""
-        return self._grid.run
-
-    def create_message(
-        self,
-        content: RecordDict,
-        message_type: str,
-        dst_node_id: int,
-        group_id: str,
-        ttl: float | None = None,
-    ) -> Message:
-        """Create a message as the wrapped grid does."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
 
     def get_node_ids(self) -> Iterable[int]:
         """Nodes of the wrapped grid."""

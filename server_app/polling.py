@@ -21,13 +21,13 @@ from logging import WARNING
 from typing import Protocol
 
 import httpx
-from flwr.app import Message, RecordDict
+from flwr.app import Message
 from flwr.common.constant import ErrorCode
 from flwr.common.logger import log
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
 
 from fedlap_app.errors import RunError
+from server_app.wrapped_grid import WrappedGrid
 
 _LOOK_SECONDS = 2.0  # between two looks at who is connected
 _CALL_SECONDS = 30.0  # for which Flower may repeat one call of its API
@@ -63,7 +63,7 @@ class _Sent:
         return self.message.metadata.dst_node_id
 
 
-class PollingGrid(Grid):
+class PollingGrid(WrappedGrid):
     """Flower's grid with replies that are not lost.
 
     Parameters
@@ -80,7 +80,7 @@ class PollingGrid(Grid):
     """
 
     def __init__(self, grid: Grid, patience: float) -> None:
-        self._grid = grid
+        super().__init__(grid)
         self._patience = patience
         self._pending: dict[str, _Sent] = {}
         self._count = 0
@@ -92,26 +92,6 @@ class PollingGrid(Grid):
         # Flower would repeat a call for ever; a shorter limit leaves the decision to this class.
         if (invoker := getattr(grid, "_retry_invoker", None)) is not None:
             invoker.max_time = min(_CALL_SECONDS, patience)
-
-    def set_run(self, run: Run) -> None:
-        """Set the run of the wrapped grid."""
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Run:
-        """Run of the wrapped grid."""
-        return self._grid.run
-
-    def create_message(
-        self,
-        content: RecordDict,
-        message_type: str,
-        dst_node_id: int,
-        group_id: str,
-        ttl: float | None = None,
-    ) -> Message:
-        """Create a message as the wrapped grid does."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
 
     def get_node_ids(self) -> Iterable[int]:
         """Nodes that are connected; none while Flower's API fails."""

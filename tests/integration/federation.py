@@ -14,6 +14,7 @@ from typing import Any
 
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.provision.demo import make_demo
+from server_app.flower import free_ports
 from tests.integration.network import Loopback, Namespaces, make_network
 from tests.integration.processes import PATIENCE, Party, wait_for
 
@@ -255,15 +256,3 @@ def listens(address: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

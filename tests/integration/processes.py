@@ -67,9 +67,14 @@ class Party:
         while self.running() and time.monotonic() < deadline:
             self._process.poll()
             time.sleep(0.1)
-        self._signal(signal.SIGKILL)
-        self._process.wait()
-        self._process = None
+        self.die()
+
+    def die(self) -> None:
+        """kill -9 of the script and all it started, as when the machine loses its power."""
+        if self._process is not None:
+            self._signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
         self.kill()
 
     def running(self) -> list[tuple[int, str]]:

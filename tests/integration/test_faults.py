@@ -65,13 +65,14 @@ def test_kill_9_and_restart_of_the_superlink(banks, tmp_path):
 
 
 def test_the_next_run_goes_on_where_a_dead_coordinator_stopped(banks, tmp_path):
-    run_id = banks.submit(FRESH)
+    config = {**CONFIG, "vectors": 12}  # no other run has left a basis with so many
+    run_id = banks.submit(config)
     when_it_receives(banks, "query.offline", 5, run_id)
-    banks.superlink.stop()
+    banks.superlink.die()
     banks.start_superlink()
-    outcome = banks.run(CONFIG, LIMIT)
+    outcome = banks.run(config, LIMIT)
     assert outcome.offline["resumed"]
-    assert_same_scores(outcome.summary, replay(banks, outcome, CONFIG, tmp_path))
+    assert_same_scores(outcome.summary, replay(banks, outcome, config, tmp_path))
 
 
 @pytest.mark.skipif(bool(why_no_namespaces()), reason=why_no_namespaces() or "namespaces")

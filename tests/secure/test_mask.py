@@ -7,6 +7,7 @@ from scipy.stats import chisquare
 from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.choice import make_accumulator, make_backend
 from fedlap_app.secure.header import Header, Place, Sum
+from tests.secure.sums import add, sealed_by_all
 
 PLACE = Place("krylov", 7)
 SCALE = 2.0**44
@@ -16,23 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::fedlap_app.secure.backend.Insec
 
 def backends(rings, count, **options):
     return [make_backend("mask", ring, **options) for ring in rings(count)]
-
-
-def contributions(members, header, values, **options):
-    """One sealed vector of every sender of the sum, by name."""
-    senders = members[0].senders(header.recipient)
-    return {
-        m.keys.me: m.seal(v, header, **options)
-        for m, v in zip(members, values, strict=True)
-        if m.keys.me in senders
-    }
-
-
-def add(header, sealed):
-    accumulator = make_accumulator(header, lambda recipient: tuple(sealed))
-    for contribution in sealed.values():
-        accumulator.add(contribution)
-    return accumulator.result(header.recipient)
 
 
 def changed(header, field, value):
@@ -63,7 +47,7 @@ def test_block_sums_are_exact(rings, count):
     values = np.random.default_rng(count).normal(size=(count, 33)) * 100
     for target in (0, count - 1):
         header = members[0].block_header(members[target].keys.me, PLACE, length=33)
-        data = add(header, contributions(members, header, values))
+        data = add(header, sealed_by_all(members, header, values))
         opened = members[target].open(data, header).numbers
         expected = exact(np.delete(values, target, axis=0))
         assert (opened * SCALE).tolist() == [float(x) for x in expected]
@@ -74,7 +58,7 @@ def test_small_sums_are_exact_for_everyone(rings, count):
     members = backends(rings, count)
     values = np.random.default_rng(count).normal(size=(count, 33)) * 100
     header = members[0].small_header(PLACE, length=33)
-    data = add(header, contributions(members, header, values))
+    data = add(header, sealed_by_all(members, header, values))
     expected = [float(x) for x in exact(values)]
     for member in members:
         assert (member.open(data, header).numbers * SCALE).tolist() == expected
@@ -84,7 +68,7 @@ def test_sums_do_not_depend_on_the_order_of_arrival(rings):
     members = backends(rings, 6)
     values = np.random.default_rng(0).normal(size=(6, 9000))
     header = members[0].small_header(PLACE, length=9000)
-    sealed = contributions(members, header, values)
+    sealed = sealed_by_all(members, header, values)
     backwards = dict(reversed(sealed.items()))
     assert add(header, sealed) == add(header, backwards)
 
@@ -96,7 +80,7 @@ def test_only_the_named_senders_contribute_when_topology_is_shown(rings):
     for target, others in ((0, [2, 4]), (1, [3])):
         header = members[0].block_header(members[target].keys.me, PLACE, length=11)
         assert header.contributors == len(others)
-        data = add(header, contributions(members, header, values))
+        data = add(header, sealed_by_all(members, header, values))
         opened = members[target].open(data, header).numbers
         assert (opened * SCALE).tolist() == [float(x) for x in exact(values[others])]
     with pytest.raises(ProtocolError, match="does not contribute"):
@@ -118,7 +102,7 @@ def test_contributions_and_sums_look_uniform_to_the_server(rings, count, values)
         members[0].small_header(PLACE, length=4000),
         members[0].block_header(members[-1].keys.me, PLACE, length=4000),
     ):
-        sealed = contributions(members, header, vectors)
+        sealed = sealed_by_all(members, header, vectors)
         seen = [*sealed.values(), add(header, sealed)]
         assert min(map(p_value, seen)) > 1e-6
         words = np.concatenate([body(data) for data in seen])
@@ -131,7 +115,7 @@ def test_no_plaintext_value_is_in_what_the_server_sees(rings):
     members = backends(rings, 4)
     values = np.random.default_rng(0).normal(size=(4, 500))
     header = members[0].small_header(PLACE, length=500)
-    sealed = contributions(members, header, values)
+    sealed = sealed_by_all(members, header, values)
     total = values.sum(axis=0)
     for data in (*sealed.values(), add(header, sealed)):
         words = set(body(data).tolist())
@@ -143,7 +127,7 @@ def test_no_plaintext_value_is_in_what_the_server_sees(rings):
 def test_sums_of_some_contributions_look_uniform_too(rings):
     members = backends(rings, 30)
     header = members[0].small_header(PLACE, length=4000)
-    sealed = list(contributions(members, header, np.zeros((30, 4000))).values())
+    sealed = list(sealed_by_all(members, header, np.zeros((30, 4000))).values())
     partial = np.sum([body(data) for data in sealed[:29]], axis=0, dtype=np.uint64)
     assert p_value(with_body(sealed[0], partial)) > 1e-6
 
@@ -178,7 +162,7 @@ class TestRefusals:
         else:
             header = members[0].block_header("client-03", PLACE, length=self.LENGTH, vectors=70)
         values = np.random.default_rng(0).normal(size=(4, self.LENGTH))
-        return members, header, contributions(members, header, values), members[3]
+        return members, header, sealed_by_all(members, header, values), members[3]
 
     def test_every_flipped_byte_of_a_sum(self, scene):
         _, header, sealed, opener = scene
@@ -333,7 +317,7 @@ class TestRefusals:
             fresh.block_header("nobody", PLACE, length=1)
 
 
-def test_memory_of_the_sum_does_not_grow_with_contributions(rings):
+def test_memory_of_the_sum_does_not_grow_with_sealed_by_all(rings):
     member = backends(rings, 41)[0]
     size = 50_000
 

@@ -1,4 +1,3 @@
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +11,7 @@ from fedlap_app.secure.ckks import ciphertexts, keys
 from fedlap_app.secure.ckks.parameters import PARAMETERS
 from fedlap_app.secure.ckks.profiles import without_pads
 from fedlap_app.secure.header import Header, Place
+from tests.secure.sums import add, peak_memory, sealed_by_all
 
 PLACE = Place("krylov", 7)
 CHOSEN = PARAMETERS["ckks-2048"]
@@ -21,22 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::fedlap_app.secure.backend.Insec
 
 def backends(rings, count, **options):
     return [make_backend("ckks", ring, **options) for ring in rings(count)]
-
-
-def sealed_by_all(members, header, values, **options):
-    senders = members[0].senders(header.recipient)
-    return {
-        m.keys.me: m.seal(v, header, **options)
-        for m, v in zip(members, values, strict=True)
-        if m.keys.me in senders
-    }
-
-
-def add(header, sealed):
-    accumulator = make_accumulator(header, lambda recipient: tuple(sealed))
-    for contribution in sealed.values():
-        accumulator.add(contribution)
-    return accumulator.result(header.recipient)
 
 
 @pytest.mark.parametrize("profile", PARAMETERS)
@@ -216,18 +200,7 @@ def test_the_server_keeps_running_sums_only(rings):
     """Memory over 40 contributions is that over 5."""
 
     def peak(count):
-        members = backends(rings, count)
-        header = members[0].small_header(PLACE, length=16_000)
-        sealed = members[0].seal(np.zeros(16_000), header)
-        bodies = body(sealed)
-        tracemalloc.start()
-        accumulator = make_accumulator(header, members[0].senders)
-        for member in members:
-            accumulator.add(header.of(member.keys.me).pack() + bodies)
-        accumulator.result("")
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
+        return peak_memory(backends(rings, count), PLACE, length=16_000)
 
     peak(2)
     assert peak(40) < 1.2 * peak(5)

@@ -1,7 +1,6 @@
 """The profile `tenseal-default`: real `ckks_vector` objects with pads inside."""
 
 import struct
-import tracemalloc
 from dataclasses import replace
 from functools import cache
 
@@ -19,6 +18,7 @@ from fedlap_app.secure.ckks.profiles import without_pads
 from fedlap_app.secure.ckks.seal_files import saved_bytes
 from fedlap_app.secure.ckks.tenseal_parameters import TENSEAL_DEFAULT, TensealParameters
 from fedlap_app.secure.header import Header, Place
+from tests.secure.sums import peak_memory
 
 PLACE = Place("krylov", 3)
 PROFILE = TENSEAL_DEFAULT.name
@@ -236,18 +236,7 @@ def test_the_server_holds_no_key_and_running_sums_only(rings):
     assert not context.has_relin_keys()
 
     def peak(count):
-        members = backends(rings, count)
-        header = members[0].small_header(PLACE, length=9000)
-        sealed = members[0].seal(np.zeros(9000), header)
-        body = sealed[Header.unpack(sealed)[1] :]
-        tracemalloc.start()
-        accumulator = make_accumulator(header, members[0].senders)
-        for member in members:
-            accumulator.add(header.of(member.keys.me).pack() + body)
-        accumulator.result("")
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
+        return peak_memory(backends(rings, count), PLACE, length=9000)
 
     peak(2)
     assert peak(40) < 1.2 * peak(5)
