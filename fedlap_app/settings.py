@@ -20,6 +20,7 @@ from fedlap_app.learning.specs import (
     OptimizerName,
     StructureSpec,
     TrainSpec,
+    parse_widths,
 )
 from fedlap_app.methods.offline.spec import LAYOUTS, OfflineSpec
 from fedlap_app.secure.choice import BACKENDS, PROFILES, full_profile, require_profile
@@ -68,6 +69,7 @@ class Settings:
     model: str = knob("sage", "feature model", choices=("sage", "gcn", "decoupled", "none"))
     hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
     hops: int = knob(2, "propagation steps of the decoupled model", low=0, high=64)
+    relay: bool = knob(False, "propagate over foreign nodes, which say the mean of own neighbours")
     dropout: float = knob(0.8, "share of activations dropped in training", low=0.0, high=0.99)
     input_dropout: float = knob(
         0.5, "share of input features dropped in training", low=0.0, high=0.99
@@ -334,6 +336,7 @@ class Settings:
             dropout=self.dropout,
             input_dropout=self.input_dropout,
             input_norm=self.input_norm,
+            relay=self.relay,
         )
 
     def structure_spec(self, num_classes: int) -> StructureSpec:
@@ -362,19 +365,6 @@ class Settings:
         private = {"data", "run-dir", "store-dir", "device", "encryption-processes"}
         shared = {key: value for key, value in self.to_config().items() if key not in private}
         return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
-
-
-def parse_widths(text: str) -> tuple[int, ...]:
-    """Layer widths from a text such as ``"128,64"``; empty means no hidden layer."""
-    try:
-        widths = tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        widths = (0,)
-    if any(not 1 <= width <= 65_536 for width in widths):
-        raise ConfigError(
-            f"hidden = '{text}' is not a list of layer widths from 1 to 65536: try hidden = '64'"
-        )
-    return widths
 
 
 def parse_settings(values: Mapping[str, object]) -> Settings:

@@ -10,9 +10,11 @@ from torch.nn import functional
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.learning.determinism import seeded
-from fedlap_app.learning.sparse import SparseMatrix
+from fedlap_app.learning.sparse import RelayedMatrix, SparseMatrix
 from fedlap_app.learning.specs import Kind, ModelSpec
 from fedlap_app.learning.tensors import GraphTensors
+
+Propagation = SparseMatrix | RelayedMatrix
 
 
 class DenseLayer(nn.Module):
@@ -32,7 +34,7 @@ class DenseLayer(nn.Module):
         )
         self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
 
-    def forward(self, product: Tensor, propagation: SparseMatrix) -> Tensor:
+    def forward(self, product: Tensor, propagation: Propagation) -> Tensor:
         """Finish the layer from ``input @ weight``."""
         return product + self.bias
 
@@ -40,7 +42,7 @@ class DenseLayer(nn.Module):
 class GCNLayer(DenseLayer):
     """Propagates the product, which equals propagating the input and is narrower."""
 
-    def forward(self, product: Tensor, propagation: SparseMatrix) -> Tensor:
+    def forward(self, product: Tensor, propagation: Propagation) -> Tensor:
         """Finish the layer from ``input @ weight``."""
         return propagation.times(product) + self.bias
 
@@ -50,7 +52,7 @@ class SAGELayer(DenseLayer):
 
     products = 2
 
-    def forward(self, product: Tensor, propagation: SparseMatrix) -> Tensor:
+    def forward(self, product: Tensor, propagation: Propagation) -> Tensor:
         """Finish the layer from ``input @ weight``."""
         neighbours, own = product.chunk(2, dim=1)
         return propagation.times(neighbours.contiguous()) + own + self.bias

@@ -91,3 +91,16 @@ class SparseMatrix:
             ),
             self.order,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class RelayedMatrix:
+    """``own + back @ relay``, whose product would have far more entries than its factors."""
+
+    own: SparseMatrix
+    back: SparseMatrix
+    relay: SparseMatrix
+
+    def times(self, dense: Tensor) -> Tensor:
+        """Multiply with a dense matrix; the gradient flows to the dense matrix."""
+        return self.own.times(dense) + self.back.times(self.relay.times(dense))

@@ -52,6 +52,8 @@ class ModelSpec:
         which the first layer has already).
     input_dropout : float (default: 0.0)
         Probability that a feature of a node is dropped in training.
+    relay : bool (default: False)
+        Propagate over external nodes, too: each says the mean of what its internal neighbours say.
     """
 
     kind: Kind
@@ -62,6 +64,7 @@ class ModelSpec:
     dropout: float = 0.5
     input_norm: bool = True
     input_dropout: float = 0.0
+    relay: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("The model", self.kind, get_args(Kind))
@@ -143,3 +146,16 @@ class TrainSpec:
         _check_choice("The optimizer", self.optimizer, get_args(OptimizerName))
         _check_range("The learning rate", self.learning_rate, 1e-30, math.inf, "above 0")
         _check_range("The weight decay", self.weight_decay, 0.0, math.inf, "of 0 or more")
+
+
+def parse_widths(text: str) -> tuple[int, ...]:
+    """Layer widths from a text such as ``"128,64"``; empty means no hidden layer."""
+    try:
+        widths = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        widths = (0,)
+    if any(not 1 <= width <= 65_536 for width in widths):
+        raise ConfigError(
+            f"hidden = '{text}' is not a list of layer widths from 1 to 65536: try hidden = '64'"
+        )
+    return widths

@@ -11,9 +11,9 @@ from torch import Tensor
 from fedlap_app.errors import ConfigError
 from fedlap_app.learning.features import Features, features_on
 from fedlap_app.learning.guesses import Guesses
-from fedlap_app.learning.propagation import neighbour_mean, random_walk, symmetric
+from fedlap_app.learning.propagation import Links, neighbour_mean, random_walk, symmetric
 from fedlap_app.learning.smoothness import LaplacianShare
-from fedlap_app.learning.sparse import SparseMatrix
+from fedlap_app.learning.sparse import RelayedMatrix, SparseMatrix
 from fedlap_app.learning.specs import Kind, ModelSpec
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ class GraphTensors:
         The kind of model that ``propagation`` is for.
     x : Features
         Features, normalised if the model asks for it.
-    propagation : SparseMatrix
-        (n, n) over internal edges only; neighbours elsewhere have no features here.
+    propagation : SparseMatrix | RelayedMatrix
+        (n, n) over internal edges, and over external nodes if these relay; they have no features
+        here.
     targets : Tensor
         (n,) class of the training nodes, -1 for all others.
     labels : NDArray
@@ -57,7 +58,7 @@ class GraphTensors:
 
     kind: Kind
     x: Features
-    propagation: SparseMatrix
+    propagation: SparseMatrix | RelayedMatrix
     targets: Tensor
     labels: NDArray[np.int64]
     splits: dict[str, NDArray[np.int64]]
@@ -88,14 +89,13 @@ class GraphTensors:
                 f"{spec.num_classes}; give the model the number of classes of the data."
             )
         device = torch.device(device)
-        index, weight = subgraph.intra_edges
-        matrix = _NORMALISATION[spec.kind](index, weight, len(subgraph.labels))
+        links = _NORMALISATION[spec.kind](Links.of(subgraph, relay=spec.relay))
         targets = np.where(subgraph.train_mask, subgraph.labels, NO_LABEL)
         masks = (subgraph.train_mask, subgraph.val_mask, subgraph.test_mask)
         return cls(
             kind=spec.kind,
             x=features_on(subgraph.features, normalise=spec.input_norm, device=device),
-            propagation=SparseMatrix.from_scipy(matrix, device),
+            propagation=_propagation(links, device),
             targets=torch.from_numpy(targets).to(device),
             labels=subgraph.labels,
             splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},
@@ -124,3 +124,11 @@ class GraphTensors:
             for values in (guesses.targets, guesses.weights)
         )
         return replace(self, guesses=(targets, weights))
+
+
+def _propagation(links: Links, device: torch.device) -> SparseMatrix | RelayedMatrix:
+    own = SparseMatrix.from_scipy(links.own, device)
+    if links.back is None or links.relay is None:
+        return own
+    back, relay = (SparseMatrix.from_scipy(each, device) for each in (links.back, links.relay))
+    return RelayedMatrix(own, back, relay)
