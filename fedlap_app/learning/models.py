@@ -10,11 +10,9 @@ from torch.nn import functional
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.learning.determinism import seeded
-from fedlap_app.learning.sparse import RelayedMatrix, SparseMatrix
+from fedlap_app.learning.sparse import Propagation
 from fedlap_app.learning.specs import Kind, ModelSpec
 from fedlap_app.learning.tensors import GraphTensors
-
-Propagation = SparseMatrix | RelayedMatrix
 
 
 class DenseLayer(nn.Module):

@@ -104,3 +104,6 @@ class RelayedMatrix:
     def times(self, dense: Tensor) -> Tensor:
         """Multiply with a dense matrix; the gradient flows to the dense matrix."""
         return self.own.times(dense) + self.back.times(self.relay.times(dense))
+
+
+Propagation = SparseMatrix | RelayedMatrix

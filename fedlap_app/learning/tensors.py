@@ -13,7 +13,7 @@ from fedlap_app.learning.features import Features, features_on
 from fedlap_app.learning.guesses import Guesses
 from fedlap_app.learning.propagation import Links, neighbour_mean, random_walk, symmetric
 from fedlap_app.learning.smoothness import LaplacianShare
-from fedlap_app.learning.sparse import RelayedMatrix, SparseMatrix
+from fedlap_app.learning.sparse import Propagation, RelayedMatrix, SparseMatrix
 from fedlap_app.learning.specs import Kind, ModelSpec
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class GraphTensors:
         The kind of model that ``propagation`` is for.
     x : Features
         Features, normalised if the model asks for it.
-    propagation : SparseMatrix | RelayedMatrix
+    propagation : Propagation
         (n, n) over internal edges, and over external nodes if these relay; they have no features
         here.
     targets : Tensor
@@ -58,7 +58,7 @@ class GraphTensors:
 
     kind: Kind
     x: Features
-    propagation: SparseMatrix | RelayedMatrix
+    propagation: Propagation
     targets: Tensor
     labels: NDArray[np.int64]
     splits: dict[str, NDArray[np.int64]]
@@ -126,7 +126,7 @@ class GraphTensors:
         return replace(self, guesses=(targets, weights))
 
 
-def _propagation(links: Links, device: torch.device) -> SparseMatrix | RelayedMatrix:
+def _propagation(links: Links, device: torch.device) -> Propagation:
     own = SparseMatrix.from_scipy(links.own, device)
     if links.back is None or links.relay is None:
         return own

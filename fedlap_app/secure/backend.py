@@ -282,7 +282,7 @@ class SumBackend(ABC):
 
     def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
         """Seal in place the numbers of one contribution, and fill the check slots behind them."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} seals sheets as a whole")
 
     @classmethod
     def body_bytes(cls, profile: str, this: Sum, *, summed: bool) -> int:

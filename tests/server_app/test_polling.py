@@ -4,12 +4,12 @@ import httpx
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 from flwr.common.constant import SUPERLINK_NODE_ID, ErrorCode
-from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedlap_app.errors import RunError
 from server_app import polling
 from server_app.polling import PollingGrid
+from server_app.wrapped_grid import WrappedGrid
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Info:
     last_activated_at: str = "first"
 
 
-class FlowerLike(Grid):
+class FlowerLike(WrappedGrid):
     """A grid whose replies, errors and nodes a test decides."""
 
     def __init__(self):
@@ -27,16 +27,6 @@ class FlowerLike(Grid):
         self.pushed = []
         self.answers = {}
         self.fails = set()
-
-    def set_run(self, run):
-        raise NotImplementedError
-
-    @property
-    def run(self):
-        raise NotImplementedError
-
-    def create_message(self, content, message_type, dst_node_id, group_id, ttl=None):
-        raise NotImplementedError
 
     def get_nodes(self):
         self._may_fail("nodes")
@@ -59,7 +49,7 @@ class FlowerLike(Grid):
         return [self.answers.pop(key) for key in message_ids if key in self.answers]
 
     def send_and_receive(self, messages, *, timeout=None):
-        raise NotImplementedError
+        raise AssertionError("it sleeps between two looks: not to be used")
 
     def answer(self, number, content=None, code=None):
         """Reply to the message with this number, or let Flower report an error."""
