@@ -83,8 +83,7 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
     if kept:
         kept.write(number, result.moments)
     metrics: Metrics = {
-        "num-examples": _weight(organisation, result.report.num_examples),
-        "train-loss": result.report.loss,
+        "num-examples": _weight(organisation, result.num_examples),
         "scores": pack_all(result.received),
     }
     records = rows.returned(organisation, content, result.parameters)

@@ -1,5 +1,6 @@
 """Training together: Flower's strategy, the best validation round kept, stages of self-training."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from server_app.observer import Observer
 from server_app.outcome import Outcome, StageScores
 from server_app.rows import Luggage, NoLuggage
 from server_app.run_folder import RunFolder
-from server_app.strategies import mean_loss, member_strategy
+from server_app.strategies import member_strategy
 
 
 class EnoughRounds(Exception):  # noqa: N818 - not an error
@@ -43,7 +44,6 @@ class Progress:
     best_luggage: object = None
     rounds: int = 0
     started: float = field(default_factory=time.perf_counter)
-    _loss: float | None = None
 
     def replied(self, number: int, sent: ArrayRecord, replies: Sequence[RecordDict]) -> None:
         """Take in the scores of the model that was sent; end the training when it is enough."""
@@ -51,7 +51,6 @@ class Progress:
             self.scored(number - 1, sent, replies)
             if self.best.is_enough(number - 1):
                 raise EnoughRounds
-        self._loss = mean_loss(replies)
 
     def scored(self, number: int, arrays: ArrayRecord, replies: Sequence[RecordDict]) -> None:
         """Take in how the global model of a round scored at the clients."""
@@ -61,7 +60,7 @@ class Progress:
             if self.settings.weighted and FEATURE_WEIGHT in arrays:
                 self.best_arrays = with_weight(arrays, weight)
         self.rounds = number
-        row = {"stage": self.stage, "round": number, "train_loss": self._loss, **totals}
+        row = {"stage": self.stage, "round": number, **totals}
         if self.settings.weighted:
             row["feature_weight"] = weight
         self.folder.add_round({**row, "seconds": time.perf_counter() - self.started})
@@ -75,7 +74,8 @@ def _best_weight(replies: Sequence[RecordDict]) -> tuple[float, dict[str, float]
     choices = [total(scores) for scores in zip(*clients, strict=True)]
     chosen = 0
     for number, totals in enumerate(choices):
-        if number and is_better(totals, choices[chosen]):
+        # Without validation nodes nothing speaks for another weight than the first.
+        if not math.isnan(totals["val_accuracy"]) and is_better(totals, choices[chosen]):
             chosen = number
     return FEATURE_WEIGHTS[chosen], choices[chosen]
 

@@ -31,10 +31,9 @@ def run_central(settings: Settings, run_id: int, observer: Observer) -> dict[str
     results = train_alone(tensors, spec, settings, whole.name)
     stages: list[StageScores] = []
     for stage, result in enumerate(results):
-        rows = zip(result.train_losses, result.history, strict=True)
-        for number, (loss, scores) in enumerate(rows, start=1):
+        for number, scores in enumerate(result.history, start=1):
             totals = total([unpack(scores)])
-            folder.add_round({"stage": stage, "round": number, "train_loss": loss, **totals})
+            folder.add_round({"stage": stage, "round": number, **totals})
             count = len(results) * settings.rounds
             observer.round_done(stage * settings.rounds + number, count, totals)
         clients = {whole.name: unpack(pack(result.evaluation))}

@@ -1,6 +1,5 @@
 """Flower's own strategies over known members; evaluation comes folded into the training replies."""
 
-import math
 from collections.abc import Iterable, Sequence
 from logging import INFO
 from typing import Any, Protocol
@@ -19,7 +18,8 @@ from flwr.serverapp.strategy import (
     FedYogi,
 )
 
-from client_app.records import number, read_in_place
+from client_app.records import number, numbers, read_in_place
+from fedlap_app.methods.scores import total, unpack_all
 from fedlap_app.settings import Settings
 from server_app.member_grid import Member
 from server_app.rows import Luggage, NoLuggage
@@ -137,12 +137,7 @@ def _options(settings: Settings) -> dict[str, float]:
     return {}
 
 
-def mean_loss(replies: Sequence[RecordDict]) -> float:
-    """Training loss over the training nodes of all clients."""
-    rows = [(number(reply, "num-examples"), number(reply, "train-loss")) for reply in replies]
-    weight = sum(nodes for nodes, _ in rows)
-    return sum(nodes * loss for nodes, loss in rows if nodes) / weight if weight else math.nan
-
-
 def _loss_record(replies: list[RecordDict], weight_key: str) -> MetricRecord:
-    return MetricRecord({"train-loss": mean_loss(replies)})
+    """Loss of the received model over the training nodes of all clients, for Flower's log."""
+    scores = [unpack_all(numbers(reply, "scores"))[0] for reply in replies]
+    return MetricRecord({"train-loss": total(scores)["train_loss"]})

@@ -74,7 +74,7 @@ class Parts:
         return [
             start_block(
                 secrets.organisation,
-                secrets.start_label("", 0),
+                secrets.start_label(""),
                 subgraph.num_nodes,
                 width,
                 int(self._ends[-1]),

@@ -43,9 +43,9 @@ class BareLoop:
                 if scored:
                     evaluate(model, data)
                 seed = seed_of(self._settings.seed, "train", name, number)
-                report = train_epochs(model, data, self._settings.train_spec, seed)
+                nodes = train_epochs(model, data, self._settings.train_spec, seed)
                 for key, value in parameters_of(model).items():
-                    average[key] += value * (report.num_examples / self._nodes)
+                    average[key] += value * (nodes / self._nodes)
         self.parameters = average
         return time.perf_counter() - started
 

@@ -59,8 +59,8 @@ _ACTIVATION = {"relu": torch.relu, "tanh": torch.tanh, "none": _same}
 
 
 def rayleigh_quotient(W: Tensor, eigenvalues: Tensor) -> Tensor:
-    """Sum of eigenvalue_j ||w_j||^2 over sum of ||w_j||^2, w_j the rows of W."""
-    squares = W.square().sum(dim=1)
+    """Sum of eigenvalue_j ||w_j||^2 over sum of ||w_j||^2, w_j the rows of W that have one."""
+    squares = W[: len(eigenvalues)].square().sum(dim=1)
     return (eigenvalues * squares).sum() / squares.sum()
 
 

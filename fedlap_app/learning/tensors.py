@@ -48,7 +48,7 @@ class GraphTensors:
     basis : Tensor | None
         (n, rank) rows of a spectral basis, for models that read the structure of the whole graph.
     eigenvalues : Tensor | None
-        (rank,) eigenvalues of its columns.
+        Eigenvalues of its columns; columns beyond them are zero.
     guesses : tuple of Tensor | None
         Guessed class probabilities (n, classes) and weights (n,) of nodes without a label for
         training.

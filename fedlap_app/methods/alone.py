@@ -29,7 +29,6 @@ class AloneStage:
     evaluation: Evaluation
     parameters: dict[str, NDArray[Any]]
     history: list[list[float]]
-    train_losses: list[float]
 
     @property
     def best_round(self) -> int:
@@ -53,8 +52,7 @@ def train_alone(
             model = build_model(model_spec, stage_seed(settings.seed, stage)).to(tensors.device)
             trained = _train_stage(model, tensors, settings, name, stage)
             if stages and not trained.best.is_ahead_of(stages[-1].best):
-                history, losses = trained.history, trained.train_losses
-                trained = replace(stages[-1], history=history, train_losses=losses)
+                trained = replace(stages[-1], history=trained.history)
             stages.append(trained)
             load_parameters(model, stages[-1].parameters)
             predicted = log_probabilities_of(model, tensors)
@@ -70,16 +68,15 @@ def _train_stage(
     rule = Optimizer(model.parameters(), spec)
     best = Best(settings.patience)
     history: list[list[float]] = []
-    losses: list[float] = []
     for number in range(1, settings.rounds + 1):
         if settings.optimizer_state == "reset":
             rule = Optimizer(model.parameters(), spec)
         seed = round_seed(settings.seed, stage, name, number)
-        losses.append(train_epochs(model, tensors, spec, seed, optimizer=rule).loss)
+        train_epochs(model, tensors, spec, seed, optimizer=rule)
         scores = evaluate(model, tensors)
         history.append(pack(scores))
         if best.takes(number, total([unpack(history[-1])])):
             evaluation, parameters = scores, parameters_of(model)
         if best.is_enough(number):
             break
-    return AloneStage(stage, best, evaluation, parameters, history, losses)
+    return AloneStage(stage, best, evaluation, parameters, history)

@@ -15,13 +15,7 @@ from fedlap_app.learning.optimizer import Optimizer
 from fedlap_app.learning.parameters import load_parameters, parameters_of
 from fedlap_app.learning.specs import TrainSpec
 from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import (
-    Objective,
-    TrainReport,
-    cross_entropy,
-    proximal,
-    train_epochs,
-)
+from fedlap_app.learning.training import Objective, cross_entropy, proximal, train_epochs
 
 Parameters = Mapping[str, NDArray[Any]]
 Moments = Mapping[str, NDArray[np.float32]]
@@ -37,15 +31,15 @@ class RoundResult:
         Scores of the global model, with every weight that it may have.
     parameters : Parameters
         The trained model.
-    report : TrainReport
-        How its training went.
+    num_examples : int
+        Training nodes.
     moments : Moments
         State of the optimiser at the end.
     """
 
     received: list[Evaluation]
     parameters: Parameters
-    report: TrainReport
+    num_examples: int
     moments: Moments
 
 
@@ -89,6 +83,6 @@ def client_round(
         rule = Optimizer(model.parameters(), spec)
         if moments:
             rule.load_moments(moments)
-        report = train_epochs(model, tensors, spec, seed, objective=objective, optimizer=rule)
+        count = train_epochs(model, tensors, spec, seed, objective=objective, optimizer=rule)
         kept = rule.moments() if moments is not None else {}
-        return RoundResult(received, parameters_of(model), report, kept)
+        return RoundResult(received, parameters_of(model), count, kept)

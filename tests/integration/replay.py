@@ -41,7 +41,7 @@ def replay(
     )
     grid = InProcessGrid(app, configs, settings.to_config(), run_id=new_run_id())
     job = outcome.offline["job"] if settings.needs_basis else ""
-    with patch.object(Secrets, "start_label", lambda self, own, refreshed: job):
+    with patch.object(Secrets, "start_label", lambda self, own: job):
         return run(grid, settings, Silent())
 
 

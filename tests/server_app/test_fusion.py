@@ -70,3 +70,12 @@ def test_the_sum_of_log_probabilities_is_weighted(weighted, make_grid, observer)
         first = [unpack_all(numbers(reply, "scores"))[0] for _, reply in asked(grid, "train")]
         correct.append([scores["test-correct"] for scores in first])
     np.testing.assert_array_equal(correct[0], correct[1])
+
+
+def test_without_validation_nodes_the_models_count_alike(weighted, make_grid, observer):
+    settings = replace(weighted, val_ratio=0.0)
+    grid = make_grid(settings)
+    summary = run(grid, settings, observer)
+    rows = (Path(summary["run_folder"]) / "metrics.jsonl").read_text().splitlines()
+    assert {json.loads(row)["feature_weight"] for row in rows} == {1.0}
+    assert weight_of(asked(grid, "evaluate.keep")[0][0]) == 1.0

@@ -51,8 +51,6 @@ class Agreement:
         The member's own layout.
     targets
         Where its products go, for every other member.
-    refreshed
-        How often the basis was asked for anew, in a simulation.
     """
 
     keys: KeyRing
@@ -60,7 +58,6 @@ class Agreement:
     senders: Senders | None
     layout: Layout
     targets: Mapping[str, Target]
-    refreshed: int
 
     @cached_property
     def packed(self) -> bytes:
@@ -68,7 +65,6 @@ class Agreement:
         facts = {
             "leader": self.leader,
             "senders": None if self.senders is None else dict(self.senders),
-            "refreshed": self.refreshed,
             "frame": [self.layout.frame.slots, self.layout.frame.multiple],
             "frames": {
                 name: [target.frame.slots, target.frame.multiple]
@@ -98,5 +94,4 @@ class Agreement:
             senders=senders and {name: tuple(some) for name, some in senders.items()},
             layout=Layout(Frame(*facts["frame"]), arrays[0]),
             targets=targets,
-            refreshed=facts["refreshed"],
         )

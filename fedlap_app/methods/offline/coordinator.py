@@ -56,7 +56,7 @@ class Choices:
     resume
         Go on with the job of the checkpoint, if all have it.
     refresh
-        Compute a new basis even if all hold one.
+        Compute the basis again even if all hold one.
     rows
         End with the handshake, which names the rows that are learned together.
     """
@@ -96,8 +96,7 @@ class Coordinator:
         self._roster: Roster | None = None
         self._replies: dict[str, list[memoryview]] = {}
         self._sums: StepSums | None = None
-        common = pack(choices.hello.encode(), bytes([choices.refresh]))
-        self._ask(Request(HELLO, "", 0, common))
+        self._ask(Request(HELLO, "", 0, choices.hello.encode()))
 
     def _ask(self, request: Request, own: Mapping[str, Data] | None = None) -> None:
         """Set the next requests; `own` is what each member gets for itself, if it is asked."""

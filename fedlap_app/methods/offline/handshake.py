@@ -40,7 +40,6 @@ class Handshake:
     job_secret: bytes
     keys: KeyRing
     leader: str
-    refreshed: int
     public_key: bytes = b""
     digests: dict[str, bytes] = field(default_factory=dict)
 
@@ -50,7 +49,6 @@ class Handshake:
             self.job_secret,
             self.keys.dump(),
             self.leader.encode(),
-            str(self.refreshed).encode(),
             self.public_key,
             pack_named(self.digests),
         )
@@ -58,14 +56,13 @@ class Handshake:
     @classmethod
     def unpack(cls, data: Data, subgraph: Subgraph, spec: OfflineSpec) -> "Handshake":
         """Read what `pack` gave."""
-        secret, keys, leader, refreshed, public, digests = unpack(data, 6)
+        secret, keys, leader, public, digests = unpack(data, 5)
         return cls(
             subgraph=subgraph,
             spec=spec,
             job_secret=bytes(secret),
             keys=KeyRing.load(bytes(keys)),
             leader=bytes(leader).decode(),
-            refreshed=int(bytes(refreshed)),
             public_key=bytes(public),
             digests={name: bytes(value) for name, value in unpack_named(digests).items()},
         )
@@ -202,7 +199,6 @@ class Handshake:
             senders=senders,
             layout=self._layout,
             targets=targets,
-            refreshed=self.refreshed,
         )
 
     def _check_senders(self, senders: Senders | None) -> None:

@@ -109,7 +109,6 @@ class Job:
             job_secret=pending.job_secret,
             keys=keys,
             leader=roster.leader,
-            refreshed=pending.refreshed,
             public_key=self._public_key(pending),
         )
         if absent := handshake.absent():
@@ -300,5 +299,5 @@ class Job:
         rows, vectors = self.party.subgraph.num_nodes, self.party.spec.vectors
         stored = columns.Columns(self.files, rows, vectors)
         secrets = self.party.secrets
-        label = secrets.start_label(self.id, iteration.agreement.refreshed)
+        label = secrets.start_label(self.id)
         iteration.prepare(totals, secrets.organisation, label, stored)

@@ -48,8 +48,7 @@ class Member:
 
     def _hello(self, request: Request) -> Data:
         """Show a card and the jobs that may be reused or continued."""
-        hello, refresh = unpack(request.common, 2)
-        pending = self.party.issue(text(hello), refresh=bytes(refresh) == b"\1")
+        pending = self.party.issue(text(request.common))
         finished = tuple(
             (facts.job, facts.members)
             for facts in self.party.bases.facts()

@@ -20,8 +20,7 @@ from fedlap_app.secure.card import issue_card
 ANSWERED = "answered"
 _PREFIX = "offline-"
 _JOBS_KEPT = 3
-_PENDING = "pending"
-_REFRESHED = "refreshed"
+_PENDING = "card"
 
 log = logging.getLogger("fedlap")
 
@@ -33,7 +32,6 @@ class Pending:
     hello: str
     job_secret: bytes
     card: bytes
-    refreshed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,30 +138,24 @@ class Party:
         """The card issued last."""
         if not self.common.has(_PENDING):
             return None
-        hello, job_secret, card, refreshed = map(bytes, self.common.read(_PENDING, 4))
-        return Pending(hello.decode(), job_secret, card, int(refreshed))
+        hello, job_secret, card = map(bytes, self.common.read(_PENDING, 3))
+        return Pending(hello.decode(), job_secret, card)
 
-    def issue(self, hello: str, *, refresh: bool) -> Pending:
+    def issue(self, hello: str) -> Pending:
         """The card for a hello; the same hello gets the same card."""
         last = self.pending()
         if last is not None and last.hello == hello:
             return last
-        refreshed = self._refreshed() + int(refresh)
-        job_secret = self.secrets.job_secret(self.digest, self.data, refreshed)
+        job_secret = self.secrets.job_secret(self.digest, self.data)
         card = issue_card(self.secrets.identity, self.name, job_secret, self.digest)
-        if refresh:
-            self.common.write(_REFRESHED, str(refreshed).encode())
-        self.common.write(_PENDING, hello.encode(), job_secret, card, str(refreshed).encode())
-        return Pending(hello, job_secret, card, refreshed)
+        self.common.write(_PENDING, hello.encode(), job_secret, card)
+        return Pending(hello, job_secret, card)
 
     def retire(self, hello: str) -> None:
         """Delete the secret of a job that ended; a card issued since stays."""
         last = self.pending()
         if last is not None and last.hello == hello:
             self.common.drop(_PENDING)
-
-    def _refreshed(self) -> int:
-        return int(bytes(self.common.read(_REFRESHED, 1)[0])) if self.common.has(_REFRESHED) else 0
 
     def note(self, file: str, lines: list[str]) -> Path:
         """Write what only the organisation may read to a log in its store."""

@@ -53,12 +53,12 @@ class Secrets:
             return new_job_secret()
         return derive(self.organisation, "simulated job", *facts)
 
-    def start_label(self, job: str, refreshed: int) -> str:
+    def start_label(self, job: str) -> str:
         """What the start vectors depend on besides the secret.
 
-        In a simulation not on the job, so that back ends and solvers can be compared.
+        In a simulation on nothing else, so that back ends and solvers can be compared.
         """
-        return f"simulation {refreshed}" if self.simulated else job
+        return "simulation 0" if self.simulated else job
 
     def remember(self, roster: Roster) -> tuple[str, ...]:
         """Note fingerprints that were trusted for the first time; gives their owners."""
