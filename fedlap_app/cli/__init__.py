@@ -1,5 +1,6 @@
 """The `fedlap` command: one file a family of commands, loaded when it is called."""
 
+import errno
 import sys
 from importlib import import_module
 
@@ -50,6 +51,8 @@ class Commands(click.Group):
         except FedLapError as error:
             click.echo(f"Error: {error}", err=True)
         except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # click ends quietly when nobody reads on, as after `| head -1`
             where = f"{error.filename}: " if error.filename else ""
             what = error.strerror or type(error).__name__
             click.echo(f"Error: {where}{what}: check the path and its permissions", err=True)
