@@ -87,6 +87,11 @@ class LogFile(RotatingFileHandler):
         )
 
 
+def wants_json() -> bool:
+    """Whether the environment asks for lines of JSON."""
+    return os.environ.get(FORM, "").lower() == "json"
+
+
 def use_logs_as_asked() -> None:
     """Give the loggers of Flower and of this app the handlers that the environment asks for."""
     form = os.environ.get(FORM, "").lower() or "text"

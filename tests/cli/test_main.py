@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -70,3 +71,28 @@ def test_a_closed_pipe_ends_quietly(words, tmp_path):
     assert process.stderr.read() == b""
     assert process.wait(60) == 1
     process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            ["train", "--accounts", "240", "--clients", "3", "--rounds", "2", "--vectors", "12"],
+            0,
+            ("INFO", "Privacy: "),
+        ),
+        (["train", "--data", "/nowhere"], 2, ("ERROR", "/nowhere")),
+    ],
+)
+def test_all_of_stderr_is_json_when_asked_for(words, code, said, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "from fedlap_app.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"FEDLAP_HOME": str(tmp_path), "FEDLAP_LOG": "json"},
+    )
+    assert done.returncode == code
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    level, part = said
+    assert any(line["level"] == level and part in line["message"] for line in lines)
