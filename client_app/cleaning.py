@@ -1,9 +1,11 @@
 """What may be deleted from a client store, and what must stay.
 
+Only names that this app gives are deleted, and only in a folder that is a store beyond doubt.
 Identity, organisation secret, remembered fingerprints and the counter of refreshed bases are never
 touched: without them an organisation is another one.
 """
 
+import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -11,13 +13,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client_app.kept import kept_jobs
-from client_app.store import Store
+from client_app.store import MARKER, Store
 from fedlap_app.errors import ConfigError
+from fedlap_app.secure.identity import is_identity_file
 
 KINDS = ("models", "bases", "jobs", "leftovers")
 _DAY = 86_400.0
 _LOCK_SECONDS = 5.0
-_KEPT = ("offline-refreshed",)
+_HASH = "[0-9a-f]{32}"
+_OF_BASIS = re.compile(rf"basis-{_HASH}")
+_OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(pending))")
+_LEDGER = re.compile(rf"offline-{_HASH}")
+_POST = rf"(?:own|common|reply)-(?:{_HASH}|none)-\d+(?:-\d+)?"
+_PART_OF_JOB = re.compile(r"\.(?:[a-z0-9_]{8}|ledger\.json)\.part")
+# Unfinished writes count as leftovers but for those of keys.
+_LEFTOVERS = {
+    "": re.compile(
+        rf"errors\.log|\.(?:{_OF_BASIS.pattern}|{_OF_JOB.pattern}|offline-refreshed|consent\.json)"
+        r"\.part"
+    ),
+    "offline": re.compile(r"(?:missing-organisations|edge-mismatch|consent)\.log"),
+    "offline/post": re.compile(rf"{_POST}|\.{_POST}\.part"),
+    f"jobs/train-{'[0-9]' * 20}": _PART_OF_JOB,
+    f"jobs/offline-{'[0-9a-f]' * 32}": _PART_OF_JOB,
+}
 
 
 @dataclass(frozen=True)
@@ -41,12 +60,24 @@ class Item:
 
 def store_of(folder: Path) -> Path:
     """The store that a folder is or, if it is an organisation's folder, that it holds."""
-    for root in (folder, folder / "store"):
-        if (root / "lock").is_file() or (root / "offline" / "identity").is_file():
-            return root
-    raise ConfigError(
-        f"{folder} is neither a client store nor an organisation folder with one: name the folder "
-        "that store-dir or data-dir names"
+    root = folder / "store" if (folder / "org.toml").exists() else folder
+    if not is_store(root):
+        raise ConfigError(
+            f"{folder} is neither a client store nor an organisation folder with one: name the "
+            "folder that store-dir or data-dir names"
+        )
+    return root
+
+
+def is_store(root: Path) -> bool:
+    """Whether a folder is a client store beyond doubt; a file `lock` alone may be anyone's."""
+    if (root / MARKER).is_file() or is_identity_file(root / "offline" / "identity"):
+        return True
+    # Simulated stores from before there was a marker.
+    return (root / "lock").is_file() and (
+        any(_OF_BASIS.fullmatch(path.name) for path in root.glob("basis-*"))
+        or any(_LEDGER.fullmatch(path.name) for path in root.glob("jobs/offline-*"))
+        or bool(kept_jobs(Store(root)))
     )
 
 
@@ -83,18 +114,27 @@ def measured(items: Sequence[Item]) -> dict[str, tuple[int, int]]:
 def _items(store: Store) -> Iterator[Item]:
     for name in kept_jobs(store):
         yield _item("models", name, store.job(name).path)
-    for path in sorted(store.root.glob("basis-*")):
+    for path, _ in _named(store.root, "", _OF_BASIS):
         yield _item("bases", path.name, path)
     jobs: dict[str, list[Path]] = {}
-    for path in sorted(store.root.glob("offline-*")):
-        if path.name not in _KEPT:
-            jobs.setdefault(path.name.split("-")[1], []).append(path)
+    for path, match in _named(store.root, "", _OF_JOB):
+        jobs.setdefault(match[1] or match[2], []).append(path)
     for name, paths in jobs.items():
         yield _item("jobs", name, *paths)
-    leftovers = [*store.root.glob("offline/post/*"), *store.root.rglob(".*.part")]
-    leftovers += [*store.root.glob("errors.log"), *store.root.glob("offline/*.log")]
-    for path in sorted(leftovers):
-        yield _item("leftovers", path.name, path)
+    for folder, pattern in _LEFTOVERS.items():
+        for path, _ in _named(store.root, folder, pattern):
+            yield _item("leftovers", path.name, path)
+
+
+def _named(
+    root: Path, folder: str, pattern: re.Pattern[str]
+) -> Iterator[tuple[Path, re.Match[str]]]:
+    """Files of a folder of the store whose whole names fit; none that a link leads to."""
+    for path in sorted(root.glob(f"{folder}/*" if folder else "*")):
+        match = pattern.fullmatch(path.name)
+        linked = path.is_symlink() or (path.parent != root and path.parent.is_symlink())
+        if match and path.is_file() and not linked:
+            yield path, match
 
 
 def _item(kind: str, name: str, *paths: Path) -> Item:

@@ -1,6 +1,7 @@
 """What an organisation keeps of a training run in its store, for the newest few runs."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 KEPT = 5
 _PREFIX = "train-"
+_JOB = re.compile(rf"{_PREFIX}\d{{20}}")
 
 
 def training_job(run_id: int) -> str:
@@ -66,7 +68,7 @@ def _guesses_file(task: Task) -> str:
 
 def kept_jobs(store: Store) -> list[str]:
     """Training jobs, the one that was written to last at the end."""
-    names = [name for name in store.jobs() if name.startswith(_PREFIX)]
+    names = [name for name in store.jobs() if _JOB.fullmatch(name)]
     return sorted(names, key=lambda name: store.job(name).path.stat().st_mtime_ns)
 
 

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, FedLapError
 
+MARKER = "fedlap-store"
+_SAYS = "A client store of FedLap: `fedlap clean-store` makes room in it.\n"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -57,7 +59,11 @@ class Store:
     @cached_property
     def _lock_file(self) -> IO[str]:
         # Open as long as the store: a message in the offline phase takes a few milliseconds.
-        return (self.root / "lock").open("a")
+        file = (self.root / "lock").open("a")
+        marker = self.root / MARKER
+        if not marker.exists():
+            marker.write_text(_SAYS, encoding="utf-8")
+        return file
 
     def job(self, job: str) -> "Folder":
         """Folder of one job."""
@@ -65,8 +71,8 @@ class Store:
 
     def jobs(self) -> list[str]:
         """Names of the jobs that have a folder."""
-        folder = self.root / "jobs"
-        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        found = (self.root / "jobs").glob("*")
+        return sorted(each.name for each in found if each.is_dir() and not each.is_symlink())
 
     def forget(self, job: str) -> None:
         """Delete the folder of a job."""

@@ -32,6 +32,8 @@ _MINUTE = 60.0
 _CANCEL_SECONDS = 30.0
 _CALL_SECONDS = 600.0
 _SILENT_SECONDS = 300.0
+_UNAVAILABLE = "Connection to the SuperLink is unavailable"  # as Flower says it, whatever the cause
+_USING = "Using SuperLink:"
 
 
 class Flower:
@@ -78,7 +80,9 @@ class Flower:
             command += ["--run-config", " ".join(pairs)]
         answer = self._flwr(*command)
         if not answer.get("success") or "run-id" not in answer:
-            reason = answer.get("error-message") or answer
+            reason = _sentence(answer)
+            if _UNAVAILABLE in reason:
+                raise RunError(self._unreachable())
             raise RunError(f"flwr run did not start: {reason}")
         return int(answer["run-id"])
 
@@ -116,6 +120,10 @@ class Flower:
         """Where the reason of a failure may be."""
         return f"`flwr log RUN {' '.join(self.connection)}` shows the log of the ServerApp"
 
+    def _unreachable(self) -> str:
+        """What may be behind a SuperLink that Flower calls unavailable."""
+        return f"the SuperLink cannot be reached; {self.where_to_look()}"
+
     def _size(self, nodes: int) -> list[str]:
         """Options that say how many nodes there are to be."""
         return []
@@ -123,7 +131,7 @@ class Flower:
     def _status(self, run_id: int) -> str:
         answer = self._flwr("list", *self.connection, "--run-id", str(run_id), "--format", "json")
         if not answer.get("success"):
-            raise RunError(str(answer.get("error-message") or answer).strip().splitlines()[-1])
+            raise RunError(_sentence(answer))
         runs = answer.get("runs") or [{}]
         return str(runs[0].get("status", ""))
 
@@ -200,6 +208,7 @@ class RemoteFlower(Flower):
         self, project: Path, home: Path, address: str, authority: Path | None = None
     ) -> None:
         super().__init__(project, home)
+        self._address, self._authority = address, authority
         self._lines = ["[superlink]", 'default = "fedlap"', "", "[superlink.fedlap]"]
         self._lines.append(f"address = {json.dumps(address)}")
         if authority is None:
@@ -211,6 +220,22 @@ class RemoteFlower(Flower):
         super().__enter__()
         (self.home / "config.toml").write_text("\n".join(self._lines) + "\n", encoding="utf-8")
         return self
+
+    def _unreachable(self) -> str:
+        cause = f"its certificate was not signed by {self._authority} or is for another name"
+        if self._authority is None:
+            cause = "it wants TLS, for which --root-certificates is missing"
+        return (
+            f"there is no connection to the SuperLink {self._address}: it cannot be reached, or "
+            f"{cause}; `fedlap doctor --federation FILE` says which"
+        )
+
+
+def _sentence(answer: Mapping[str, Any]) -> str:
+    """The reason that Flower gives, in one line and without what it did before."""
+    lines = str(answer.get("error-message") or answer).splitlines()
+    told = (line.strip() for line in lines if not line.startswith(_USING))
+    return " ".join(line for line in told if line)
 
 
 def _toml(value: Value) -> str:

@@ -7,7 +7,7 @@ import pytest
 from flwr.app import RecordDict
 
 from fedlap_app.errors import ConfigError, RunError
-from fedlap_app.logs import FILE, FORM, use_logs_as_asked
+from fedlap_app.logs import FILE, FORM, LogFile, use_logs_as_asked
 from fedlap_app.settings import Settings
 from server_app.federation import gather
 from server_app.in_process import make_grid
@@ -74,6 +74,26 @@ def test_a_file_that_cannot_be_written_stops_nothing(loggers, monkeypatch, tmp_p
     use_logs_as_asked()
     assert "name another file" in caplog.text
     assert loggers[0].handlers == before
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("file", ["a folder", "/dev/full"])
+def test_what_cannot_be_a_file_is_told_once(
+    loggers, monkeypatch, tmp_path, capsys, caplog, form, file
+):
+    place = str(tmp_path) if file == "a folder" else file
+    monkeypatch.setattr("fedlap_app.logs._given_up", set())
+    monkeypatch.setenv(FORM, form)
+    monkeypatch.setenv(FILE, place)
+    for _ in range(3):
+        use_logs_as_asked()
+        loggers[0].setLevel(logging.INFO)
+        for logger in loggers:
+            logger.info("a line")
+    said = capsys.readouterr().err + caplog.text
+    assert "Logging error" not in said
+    assert said.count(f"{place} cannot be written") == 1
+    assert not any(isinstance(each, LogFile) for logger in loggers for each in logger.handlers)
 
 
 def test_a_client_logs_what_it_answered_and_refused(loggers, monkeypatch, tmp_path):

@@ -1,11 +1,14 @@
 """The `fedlap` command: one file a family of commands, loaded when it is called."""
 
+import errno
+import logging
 import sys
 from importlib import import_module
 
 import click
 
 import fedlap_app
+from fedlap_app.cli.voice import bar_stream, say
 from fedlap_app.errors import FedLapError
 
 INTERRUPTED = 130  # as shells say it: 128 and the number of SIGINT
@@ -48,13 +51,16 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except FedLapError as error:
-            click.echo(f"Error: {error}", err=True)
+            say(str(error), logging.ERROR)
         except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # click ends quietly when nobody reads on, as after `| head -1`
             where = f"{error.filename}: " if error.filename else ""
             what = error.strerror or type(error).__name__
-            click.echo(f"Error: {where}{what}: check the path and its permissions", err=True)
+            say(f"{where}{what}: check the path and its permissions", logging.ERROR)
         except KeyboardInterrupt:
-            click.echo("\nStopped. Whatever was finished is kept; start again to go on.", err=True)
+            click.echo(file=bar_stream())
+            say("Stopped. Whatever was finished is kept; start again to go on.")
             sys.exit(INTERRUPTED)
         sys.exit(2)
 

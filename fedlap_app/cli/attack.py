@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fedlap_app.cli.settings_options import settings_from, settings_options
-from fedlap_app.cli.voice import set_verbosity
+from fedlap_app.cli.voice import say, set_verbosity
 
 
 @click.command(
@@ -63,7 +63,7 @@ def attack(
         prepare(plot)
     chosen = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     choice = Choice(chosen, target, attacker, coalition, runs)
-    report = run_attacks(settings, choice, lambda text: click.echo(text, err=True))
+    report = run_attacks(settings, choice, say)
     if plot is not None:
         report["figures"] = [str(path) for path in draw_attacks(report, plot)]
     click.echo(json.dumps(report, indent=2) if as_json else _text(report))

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from fedlap_app.cli.settings_options import collect, settings_options
-from fedlap_app.cli.voice import set_verbosity
+from fedlap_app.cli.voice import say, set_verbosity
 from fedlap_app.settings import parse_settings
 from fedlap_app.spectral.solvers import SOLVERS
 
@@ -109,7 +109,7 @@ def offline(
         turns=repeats,
         check=check,
         paper=CKKS in columns if paper is None else paper,
-        say=lambda text: click.echo(text, err=True),
+        say=say,
     )
     if csv_file is not None:
         write_csv(report, csv_file)
@@ -191,7 +191,7 @@ def frontier(
         lists,
         range(first, first + seeds),
         bound=bound,
-        say=lambda text: click.echo(text, err=True),
+        say=say,
     )
     if csv_file is not None:
         write_csv(report, csv_file)

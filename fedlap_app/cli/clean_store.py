@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from client_app.cleaning import KINDS, clean, measured, store_of
+from client_app.cleaning import KINDS, clean, is_store, measured, store_of
 from fedlap_app import places
 from fedlap_app.errors import ConfigError
 
@@ -39,10 +39,11 @@ def clean_store(
 ) -> None:
     """Delete old models, bases, unfinished jobs and leftovers from client stores.
 
-    FOLDERS are stores or organisation folders; without one, the stores of all simulated
-    organisations. Identity, secret and remembered fingerprints always stay. A basis that was
-    deleted is computed again by the next run, an unfinished job starts anew. A store that a run
-    uses at the moment is refused.
+    FOLDERS are stores or organisation folders, which stand for their store/; without one, the
+    stores of all simulated organisations. Identity, secret, remembered fingerprints and files
+    that FedLap did not write always stay. A basis that was deleted is computed again by the next
+    run, an unfinished job starts anew. A store that a run uses at the moment is refused, and so
+    is a folder that is no store.
     """
     roots = [store_of(folder.expanduser().absolute()) for folder in folders] or _simulated()
     days = 0.0 if everything else older_than
@@ -65,7 +66,7 @@ def clean_store(
 
 def _simulated() -> list[Path]:
     root = places.stores_dir()
-    found = sorted(path.parent for path in root.glob("*/lock"))
+    found = sorted(path for path in root.glob("*") if is_store(path))
     if not found:
         raise ConfigError(f"there is no store in {root}: name a store or an organisation folder")
     return found

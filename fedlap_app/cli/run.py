@@ -1,6 +1,7 @@
 """`fedlap run`: `flwr run .`, waited for, with a truthful exit code."""
 
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 import fedlap_app
 from fedlap_app import places
 from fedlap_app.cli.settings_options import collect, settings_options
-from fedlap_app.cli.voice import terminated_like_interrupted
+from fedlap_app.cli.voice import say, terminated_like_interrupted
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.settings import parse_settings
 
@@ -60,14 +61,14 @@ def run(
     nodes = settings.clients or (0 if superlink else _nodes_of(settings.data))
     with terminated_like_interrupted(), _flower(superlink, root_certificates) as flower:
         where = f"Submitting to {superlink}" if superlink else "Starting Flower's simulation"
-        click.echo(f"{where} with {nodes or 'all'} organisations", err=True)
+        say(f"{where} with {nodes or 'all'} organisations")
         run_id = flower.submit({**values, "clients": nodes}, nodes)  # type: ignore[dict-item]
-        click.echo(f"Run {run_id} is on its way", err=True)
+        say(f"Run {run_id} is on its way")
         status = _wait(flower, run_id, timeout * _HOUR)
         root = Path(settings.run_dir) if settings.run_dir else None
         folder = RunFolder.find(run_id, root)
     if status != "finished:completed":
-        click.echo(f"Error: {_reason(folder, flower)} ({status})", err=True)
+        say(f"{_reason(folder, flower)} ({status})", logging.ERROR)
         sys.exit(1)
     if folder is None:
         _show_elsewhere(run_id, as_json, local=superlink is None)
@@ -89,7 +90,7 @@ def _wait(flower: "Flower", run_id: int, timeout: float) -> str:
     try:
         return flower.wait(run_id, timeout)
     except KeyboardInterrupt:
-        click.echo("Stopping the run", err=True)
+        say("Stopping the run")
         flower.cancel(run_id)
         raise
 

@@ -1,14 +1,13 @@
 """`fedlap spectrum`: the offline phase alone, on the in-process grid."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from fedlap_app.cli.settings_options import settings_from, settings_options
-from fedlap_app.cli.voice import set_verbosity
+from fedlap_app.cli.voice import bar_stream, say, set_verbosity
 
 
 @click.command(
@@ -41,7 +40,7 @@ def spectrum(
     settings = settings_from(conf, options)
     set_verbosity(verbose)
     if check or dump:
-        click.echo("Rows of all organisations are gathered: possible in one process only", err=True)
+        say("Rows of all organisations are gathered: possible in one process only")
     bar = _Bar()
     report = run_spectrum(settings, check=check, dump=dump, progress=bar)
     bar.close()
@@ -58,7 +57,7 @@ class _Bar:
     def __call__(self, number: int, rounds: int) -> None:
         """Move on."""
         if self._bar is None:
-            self._bar = click.progressbar(range(rounds), label="spectral basis", file=sys.stderr)
+            self._bar = click.progressbar(range(rounds), label="spectral basis", file=bar_stream())
         self._bar.update(number - self._last)
         self._last = number
 

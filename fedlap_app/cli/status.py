@@ -1,8 +1,6 @@
 """`fedlap status`: how a run stands."""
 
 import json
-import os
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,8 @@ from typing import Any
 import click
 
 from fedlap_app import places
-from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.cli.status_file import read_status
+from fedlap_app.errors import ConfigError
 
 _MB = 1e6
 
@@ -29,7 +28,8 @@ def status(run: str | None, run_dir: Path | None, as_json: bool) -> None:
 
     For each organisation: when it was last heard of, the bytes that it sent and received, and how
     often a message to it had to be repeated. In a deployment the run folders are with the
-    ServerApp, below the coordinator's state/fedlap/runs. The exit code is 1 for a run that failed.
+    ServerApp, below the coordinator's state/fedlap/runs. The exit code is 1 for a run that failed,
+    and 2 for one that is not found or whose files are damaged.
     """
     folder = find_run(run, (run_dir or places.runs_dir()).expanduser().absolute())
     found = read_status(folder)
@@ -51,60 +51,6 @@ def find_run(run: str | None, root: Path) -> Path:
             f"there is no {what} in {root}: give its number or folder, or name --run-dir"
         )
     return max(folders, key=lambda folder: folder.stat().st_mtime)
-
-
-def read_status(folder: Path) -> dict[str, Any]:
-    """What the run wrote about itself, with what became of its process."""
-    found = _read(folder / "status.json") or _ended(folder)
-    age = (datetime.now(UTC) - datetime.fromisoformat(found["updated"])).total_seconds()
-    found["silent_seconds"] = round(max(age, 0.0), 1)
-    if found["state"] == "running" and _is_dead(found):
-        found["state"] = "died"
-        found["reason"] = "its process is gone: start the run again, which goes on where it can"
-    return {**found, "run_folder": str(folder)}
-
-
-def _ended(folder: Path) -> dict[str, Any]:
-    """Of a run that kept no status: what its summary or its error says."""
-    error = _read(folder / "error.json")
-    files = [folder / name for name in ("summary.json", "error.json", "config.json")]
-    last = next((each for each in files if each.is_file()), None)
-    if last is None:
-        raise ConfigError(f"{folder} is no run folder: it has neither status.json nor config.json")
-    summary = last.name == "summary.json"
-    running = "finished" if summary else "unknown"
-    return {
-        "run": folder.name.rsplit("-", 1)[-1],
-        "state": "failed" if error and not summary else running,
-        "reason": (error or {}).get("error", "") if not summary else "",
-        "phase": "training",
-        "progress": {"done": 0, "total": 0, "unit": ""},
-        "updated": datetime.fromtimestamp(last.stat().st_mtime, UTC).isoformat(timespec="seconds"),
-        "organisations": {},
-    }
-
-
-def _is_dead(found: dict[str, Any]) -> bool:
-    """Whether the process that wrote the status is gone; known on its own machine only."""
-    if found.get("host") != socket.gethostname():
-        return False
-    try:
-        os.kill(int(found["pid"]), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        raise DataError(f"{path} cannot be read: is it damaged?") from None
-    return found
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

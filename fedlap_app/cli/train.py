@@ -2,9 +2,9 @@
 
 import contextlib
 import json
+import logging
 import math
 import statistics
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from fedlap_app.cli.settings_options import settings_from, settings_options
-from fedlap_app.cli.voice import set_verbosity, terminated_like_interrupted
+from fedlap_app.cli.voice import bar_stream, say, set_verbosity, terminated_like_interrupted
 from fedlap_app.errors import DataError
 from fedlap_app.settings import Settings
 
@@ -29,7 +29,7 @@ class Bar:
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Move on by a round."""
         if self._bar is None:
-            self._bar = click.progressbar(range(rounds), label=self._label, file=sys.stderr)
+            self._bar = click.progressbar(range(rounds), label=self._label, file=bar_stream())
         self._bar.update(1)
         if number == rounds:
             self._bar.render_finish()
@@ -87,7 +87,7 @@ def _look_at(settings: Settings) -> None:
     for folder in federation_folders(settings.data):
         read_limits(folder)
     for problem in check_federation(read_federation(settings.data, directed=settings.directed)):
-        click.echo(f"Warning: {problem}", err=True)
+        say(problem, logging.WARNING)
 
 
 def _warn_of_leakage(settings: Settings) -> None:
@@ -99,7 +99,7 @@ def _warn_of_leakage(settings: Settings) -> None:
 
     if settings.needs_basis and settings.method != "central":
         with contextlib.suppress(DataError):
-            click.echo(one_line(settings), err=True)
+            say(one_line(settings))
 
 
 def _run(settings: Settings) -> dict[str, Any]:

@@ -1,12 +1,35 @@
-"""How much of Flower's log a command shows, in which form, and how it takes its end."""
+"""What a command says beside its result, what it shows of Flower's log, how it takes its end."""
 
+import io
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TextIO
 
-from fedlap_app.logs import use_logs_as_asked
+import click
+
+from fedlap_app.logs import use_logs_as_asked, wants_json
+
+_WORDS = {logging.WARNING: "Warning: ", logging.ERROR: "Error: "}
+_log = logging.getLogger("fedlap")
+
+
+def say(text: str, level: int = logging.INFO) -> None:
+    """Say something on stderr: a plain line, or a log line if those are to be JSON."""
+    if not wants_json():
+        click.echo(f"{_WORDS.get(level, '')}{text}", err=True)
+        return
+    if not _log.handlers:
+        use_logs_as_asked()
+    _log.log(level, "%s", text)
+
+
+def bar_stream() -> TextIO:
+    """Where progress bars go: to stderr, but not between lines of JSON."""
+    return io.StringIO() if wants_json() else sys.stderr
 
 
 def set_verbosity(verbose: bool) -> None:

@@ -132,6 +132,12 @@ def _superlink(federation: Federation, folder: Path) -> Iterator[Finding]:
         return
     remedy = "the coordinator runs `fedlap keys issue --renew` and sends the new files"
     yield expiry("authority", shown.not_valid_after_utc, remedy)
+    if not federation.servers:
+        yield bad(
+            "SuperLink",
+            "the federation file names no server: get the file from the coordinator again",
+        )
+        return
     try:
         answer = probe(federation.servers[0], federation.port, authority)
     except RunError as error:

@@ -3,7 +3,9 @@
 import http.client
 import socket
 import ssl
+import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -11,9 +13,12 @@ from pathlib import Path
 
 from cryptography import x509
 
-from fedlap_app.errors import RunError
+from fedlap_app.errors import ConfigError, RunError
+from fedlap_app.provision.names import check_server_name
 
 _SECONDS = 10.0
+_WITHIN = 20.0
+_BYTES = 2**16  # of an answer that is read; a SuperLink's are shorter
 
 
 @dataclass(frozen=True)
@@ -41,15 +46,54 @@ class Answer:
     control: bool
 
 
-def probe(host: str, port: int, authority: Path, seconds: float = _SECONDS) -> Answer:
+def probe(
+    host: str, port: int, authority: Path, seconds: float = _SECONDS, within: float = _WITHIN
+) -> Answer:
     """Ask a SuperLink over TLS; every way to fail is one sentence.
 
     Parameters
     ----------
     host, port : where organisations reach it.
     authority : certificate of the federation's authority.
-    seconds : to wait at most for each answer.
+    seconds : to wait at most for a sign of life.
+    within : seconds for the whole exchange, however slowly the answers drip in.
     """
+    _check_address(host, port)
+    answered: Future[Answer] = Future()
+
+    def ask() -> None:
+        try:
+            answered.set_result(_ask(host, port, authority, seconds))
+        except BaseException as error:
+            answered.set_exception(error)
+
+    # No timeout of a socket or of the name service covers all of an exchange; a thread's end does.
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answered.result(within)
+    except TimeoutError:
+        raise RunError(
+            f"{host}:{port} did not finish its answers within {within:g} s: ask the coordinator to "
+            "look at the SuperLink, the proxy and the network"
+        ) from None
+
+
+def _check_address(host: str, port: int) -> None:
+    try:
+        check_server_name(host)
+    except ConfigError:
+        raise RunError(
+            f"{host!r} is neither a host name nor an address: get the federation file from the "
+            "coordinator again"
+        ) from None
+    if not 1 <= port <= 65535:
+        raise RunError(
+            f"port {port} is not from 1 to 65535: get the federation file from the coordinator "
+            "again"
+        )
+
+
+def _ask(host: str, port: int, authority: Path, seconds: float) -> Answer:
     context = ssl.create_default_context(cafile=str(authority))
     connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
     try:
@@ -58,7 +102,7 @@ def probe(host: str, port: int, authority: Path, seconds: float = _SECONDS) -> A
         before = time.time()
         connection.request("GET", "/health")
         reply = connection.getresponse()
-        reply.read()
+        reply.read(_BYTES)
         after = time.time()
         off, doubt = _clock(reply.headers.get("Date"), before, after)
         return Answer(
@@ -117,5 +161,5 @@ def _is_open(connection: http.client.HTTPSConnection, path: str) -> bool:
     """Whether anything but a refusal comes back for a path that only the coordinator needs."""
     connection.request("POST", path, body=b"", headers={"Content-Type": "application/protobuf"})
     reply = connection.getresponse()
-    reply.read()
+    reply.read(_BYTES)
     return reply.status not in (401, 403, 404)

@@ -53,6 +53,15 @@ class AgreementKey:
             ) from error
 
 
+def is_identity_file(path: Path) -> bool:
+    """Whether the file begins like the ones that `Identity.save` writes."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_BEGIN)) == _BEGIN.encode()
+    except OSError:
+        return False
+
+
 def is_signed(signing: bytes, signature: bytes, message: bytes) -> bool:
     """Tell whether the Ed25519 signature of the message is good."""
     try:

@@ -2,10 +2,12 @@ import json
 import os
 import time
 
+import pytest
 from click.testing import CliRunner
 
 from client_app.store import Store
 from fedlap_app.cli import main
+from fedlap_app.secure.identity import Identity
 
 SMALL = ["--accounts", "240", "--clients", "3", "--rounds", "2", "--hidden", "8", "--vectors", "12"]
 
@@ -14,22 +16,26 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
+JOB, BASIS, MODEL = "77aa" * 8, f"basis-{'ab12' * 8}", f"jobs/train-{1:020d}/model.npz"
+
+
 def organisation(tmp_path):
     """An organisation folder with a store that has something of everything."""
     root = tmp_path / "bank-a" / "store"
+    Identity.generate().save(root / "offline" / "identity")
+    (tmp_path / "bank-a" / "org.toml").write_text("")
     for name in (
         "lock",
         "errors.log",
-        "basis-ab12",
+        BASIS,
         "offline-refreshed",
         "offline-pending",
-        "offline-77aa-answered-1",
-        "offline-77aa-columns",
-        "offline/identity",
+        f"offline-{JOB}-answered-1",
+        f"offline-{JOB}-columns",
         "offline/secret",
         "offline/peers.json",
-        "offline/post/own-1",
-        "jobs/train-1/model.npz",
+        f"offline/post/own-{JOB}-1-0",
+        MODEL,
     ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"x" * 1000)
@@ -40,7 +46,29 @@ def left(root):
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
-KEPT = {"lock", "offline-refreshed", "offline/identity", "offline/secret", "offline/peers.json"}
+KEPT = {
+    "lock",
+    "fedlap-store",
+    "offline-refreshed",
+    "offline/identity",
+    "offline/secret",
+    "offline/peers.json",
+}
+FOREIGN = (
+    "lock",
+    "basis-2024.csv",
+    "basis-of-calculation.xlsx",
+    "offline-edges/edges.csv",
+    "offline-notes-answered-1",
+    "jobs/train-1/model.npz",
+    "sub/.download.part",
+)
+
+
+def write(root, *names):
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("mine")
 
 
 def test_who_one_is_always_stays(tmp_path):
@@ -64,23 +92,23 @@ def test_a_dry_run_deletes_nothing(tmp_path):
     before = left(root)
     done = run("clean-store", folder, "--all", "--dry-run")
     assert done.output.endswith("Would free 0.01 MB\n")
-    assert left(root) == before
+    assert left(root) == {*before, "fedlap-store"}
 
 
 def test_only_what_is_old_enough_goes(tmp_path):
     folder, root = organisation(tmp_path)
     long_ago = time.time() - 40 * 86_400
-    os.utime(root / "basis-ab12", (long_ago, long_ago))
+    os.utime(root / BASIS, (long_ago, long_ago))
     before = left(root)
     assert run("clean-store", folder).exit_code == 0
-    assert before - left(root) == {"basis-ab12"}
+    assert before - left(root) == {BASIS}
 
 
 def test_only_what_was_named_goes(tmp_path):
     _, root = organisation(tmp_path)
     before = left(root)
     assert run("clean-store", root, "--all", "--only", "models").exit_code == 0
-    assert before - left(root) == {"jobs/train-1/model.npz"}
+    assert before - left(root) == {MODEL}
 
 
 def test_a_store_in_use_is_refused(tmp_path, monkeypatch):
@@ -91,7 +119,7 @@ def test_a_store_in_use_is_refused(tmp_path, monkeypatch):
         done = run("clean-store", folder, "--all")
     assert done.exit_code == 2
     assert "in use" in done.output
-    assert left(root) == before
+    assert left(root) == {*before, "fedlap-store"}
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path):
@@ -99,6 +127,46 @@ def test_a_folder_without_a_store_is_refused(tmp_path):
     assert done.exit_code == 2
     assert "neither a client store" in done.output
     assert run("clean-store").exit_code == 2
+
+
+def test_a_lock_alone_makes_no_store(tmp_path):
+    write(tmp_path, *FOREIGN, "errors.log")
+    done = run("clean-store", tmp_path, "--all")
+    assert done.exit_code == 2
+    assert "neither a client store" in done.output
+    assert left(tmp_path) == {*FOREIGN, "errors.log"}
+
+
+def test_files_of_others_stay_in_a_store(tmp_path):
+    folder, root = organisation(tmp_path)
+    write(root, *FOREIGN[1:])
+    (root / f"basis-{'cd' * 16}").symlink_to(root / "basis-2024.csv")
+    (root / f"jobs/train-{2:020d}").symlink_to(root / "sub")
+    assert run("clean-store", folder, "--all").exit_code == 0
+    assert left(root) == {*KEPT, *FOREIGN[1:], f"basis-{'cd' * 16}"}
+
+
+def test_an_organisation_folder_stands_for_its_store(tmp_path):
+    folder, root = organisation(tmp_path)
+    write(folder, *FOREIGN, "errors.log", BASIS)
+    before = left(folder) - {f"store/{name}" for name in left(root)}
+    done = run("clean-store", folder, "--all", "--json")
+    assert list(json.loads(done.output)["stores"]) == [str(root)]
+    assert left(root) == KEPT
+    assert left(folder) - {f"store/{name}" for name in KEPT} == before
+
+
+def test_an_organisation_folder_without_a_store_is_refused(tmp_path):
+    write(tmp_path, "org.toml", "lock", BASIS)
+    assert run("clean-store", tmp_path, "--all").exit_code == 2
+    assert left(tmp_path) == {"org.toml", "lock", BASIS}
+
+
+@pytest.mark.parametrize("sign", [BASIS, MODEL, f"jobs/offline-{JOB}/ledger.json"])
+def test_a_simulated_store_without_marker_is_known_by_its_files(tmp_path, sign):
+    write(tmp_path, "lock", sign, "errors.log")
+    assert run("clean-store", tmp_path, "--all", "--only", "leftovers").exit_code == 0
+    assert left(tmp_path) == {"lock", "fedlap-store", sign}
 
 
 def test_after_cleaning_a_run_gives_the_same_result(own_home):

@@ -1,3 +1,7 @@
+import json
+import subprocess
+import sys
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -48,3 +52,47 @@ def test_bad_input_is_one_sentence_and_exit_code_2(words, sentence):
     assert sentence in result.output
     assert "Traceback" not in result.output
     assert len(result.output.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [["datasets"], ["datasets", "--json"], ["--help"], ["status"]])
+def test_a_closed_pipe_ends_quietly(words, tmp_path):
+    (tmp_path / "runs" / "x-1").mkdir(parents=True)
+    (tmp_path / "runs" / "x-1" / "config.json").write_text("{}")
+    command = "import sys; sys.stdin.read(); from fedlap_app.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"FEDLAP_HOME": str(tmp_path)},
+    )
+    process.stdout.close()  # before anything is written
+    process.stdin.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 1
+    process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            ["train", "--accounts", "240", "--clients", "3", "--rounds", "2", "--vectors", "12"],
+            0,
+            ("INFO", "Privacy: "),
+        ),
+        (["train", "--data", "/nowhere"], 2, ("ERROR", "/nowhere")),
+    ],
+)
+def test_all_of_stderr_is_json_when_asked_for(words, code, said, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "from fedlap_app.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"FEDLAP_HOME": str(tmp_path), "FEDLAP_LOG": "json"},
+    )
+    assert done.returncode == code
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    level, part = said
+    assert any(line["level"] == level and part in line["message"] for line in lines)

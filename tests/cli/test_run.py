@@ -103,3 +103,35 @@ def test_a_superlink_that_is_away_for_a_while_ends_nothing(monkeypatch, tmp_path
     monkeypatch.setattr("server_app.flower.time.sleep", lambda _: None)
     flower = RemoteFlower(tmp_path, tmp_path / "home", "127.0.0.1:1")
     assert flower.wait(77, 60.0) == "finished:completed"
+
+
+def refuse(monkeypatch, reason):
+    said = f"Using SuperLink: fedlap (127.0.0.1:1)\n\n{reason}\n"
+    answer = {"success": False, "error-message": said}
+    monkeypatch.setattr(Flower, "_flwr", lambda *_: answer)
+
+
+def test_no_connection_is_one_sentence_with_the_likely_causes(monkeypatch, own_home, tmp_path):
+    from flwr.cli.utils import SUPERLINK_UNAVAILABLE_MESSAGE
+
+    authority = tmp_path / "ca.crt"
+    authority.write_text("certificate")
+    refuse(monkeypatch, SUPERLINK_UNAVAILABLE_MESSAGE)
+    done = run("--superlink", "127.0.0.1:1", "--root-certificates", str(authority))
+    assert done.exit_code == 2
+    (line,) = [each for each in done.output.splitlines() if not each.startswith("Submitting")]
+    assert line.startswith("Error: there is no connection to the SuperLink 127.0.0.1:1: it cannot")
+    assert f"its certificate was not signed by {authority}" in line
+    assert "fedlap doctor" in line
+    done = run("--superlink", "127.0.0.1:1")
+    assert "--root-certificates is missing" in done.output
+    assert "not signed" not in done.output
+
+
+def test_other_reasons_of_flower_are_one_line(monkeypatch, own_home):
+    refuse(monkeypatch, "Server error 501\nFor more information check: x")
+    done = run("--superlink", "127.0.0.1:1")
+    assert done.exit_code == 2
+    assert done.output.splitlines()[1:] == [
+        "Error: flwr run did not start: Server error 501 For more information check: x"
+    ]

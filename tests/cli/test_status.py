@@ -122,3 +122,62 @@ def test_a_damaged_status_is_one_sentence(tmp_path):
     shown = run("status", folder)
     assert shown.exit_code == 2
     assert "cannot be read" in shown.output
+
+
+@pytest.mark.parametrize("content", ["5", "{}", "[]", "null", '"x"', "[" * 100_000])
+def test_a_status_of_another_shape_is_one_sentence(tmp_path, content):
+    folder = write(tmp_path / "x-7")
+    (folder / "status.json").write_text(content)
+    says_one_sentence_on(folder / "status.json")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"updated": "yesterday"},
+        {"updated": "2026-01-01T00:00:00"},
+        {"updated": None},
+        {"progress": None},
+        {"progress": {"done": 1, "total": 2}},
+        {"progress": {"done": 1, "total": "2", "unit": "steps"}},
+        {"pid": None},
+        {"pid": True},
+        {"pid": 10**12},
+        {"pid": -1},
+        {"state": 5},
+        {"organisations": []},
+        {"organisations": {"a": {}}},
+        {"organisations": {"a": 5}},
+        {
+            "organisations": {
+                "a": {"last_seen": "soon", "bytes_up": 0, "bytes_down": 0, "retries": 0}
+            }
+        },
+    ],
+    ids=str,
+)
+def test_damaged_facts_are_one_sentence(tmp_path, changes):
+    says_one_sentence_on(write(tmp_path / "x-7", **changes) / "status.json")
+
+
+def test_missing_facts_are_one_sentence(tmp_path):
+    file = write(tmp_path / "x-7") / "status.json"
+    facts = json.loads(file.read_text())
+    del facts["progress"]
+    file.write_text(json.dumps(facts))
+    says_one_sentence_on(file)
+
+
+@pytest.mark.parametrize("content", ["[1]", "{}", "null", '{"error": 1}'])
+def test_a_damaged_error_is_one_sentence(tmp_path, content):
+    (tmp_path / "error.json").write_text(content)
+    says_one_sentence_on(tmp_path / "error.json")
+
+
+def says_one_sentence_on(file):
+    for form in ([], ["--json"]):
+        shown = run("status", file.parent, *form)
+        assert shown.exit_code == 2, shown.output
+        assert isinstance(shown.exception, SystemExit)
+        assert shown.output.startswith(f"Error: {file} ")
+        assert shown.output.count("\n") == 1

@@ -209,3 +209,23 @@ def test_data_of_another_organisation_and_a_lost_file(demo, link):
     assert any(line.startswith("fail  data: There is no folder") for line in lines)
     (line,) = complaints(examine(folder / "nothing.toml", Settings))
     assert line.startswith("fail  federation: There is no nothing.toml")
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ("[]", "the federation file names no server"),
+        ('["a b"]', "neither a host name nor an address"),
+        ('["x\\u0000y"]', "neither a host name nor an address"),
+        (f'["{"a" * 70}.org"]', "neither a host name nor an address"),
+    ],
+)
+def test_a_server_name_that_cannot_be_one(demo, names, reason):
+    file = demo.organisation("bank-00") / "federation.toml"
+    lines = [
+        f"names = {names}" if line.startswith("names = ") else line
+        for line in file.read_text().splitlines()
+    ]
+    file.write_text("\n".join(lines))
+    found = complaints(look(demo))
+    assert any(line.startswith("fail  SuperLink: ") and reason in line for line in found)
