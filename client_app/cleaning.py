@@ -1,8 +1,8 @@
 """What may be deleted from a client store, and what must stay.
 
 Only names that this app gives are deleted, and only in a folder that is a store beyond doubt.
-Identity, organisation secret, remembered fingerprints and the counter of refreshed bases are never
-touched: without them an organisation is another one.
+Identity, organisation secret and remembered fingerprints are never touched: without them an
+organisation is another one.
 """
 
 import re
@@ -22,15 +22,14 @@ _DAY = 86_400.0
 _LOCK_SECONDS = 5.0
 _HASH = "[0-9a-f]{32}"
 _OF_BASIS = re.compile(rf"basis-{_HASH}")
-_OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(pending))")
+_OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(card))")
 _LEDGER = re.compile(rf"offline-{_HASH}")
 _POST = rf"(?:own|common|reply)-(?:{_HASH}|none)-\d+(?:-\d+)?"
 _PART_OF_JOB = re.compile(r"\.(?:[a-z0-9_]{8}|ledger\.json)\.part")
 # Unfinished writes count as leftovers but for those of keys.
 _LEFTOVERS = {
     "": re.compile(
-        rf"errors\.log|\.(?:{_OF_BASIS.pattern}|{_OF_JOB.pattern}|offline-refreshed|consent\.json)"
-        r"\.part"
+        rf"errors\.log|\.(?:{_OF_BASIS.pattern}|{_OF_JOB.pattern}|consent\.json)\.part"
     ),
     "offline": re.compile(r"(?:missing-organisations|edge-mismatch|consent)\.log"),
     "offline/post": re.compile(rf"{_POST}|\.{_POST}\.part"),

@@ -6,6 +6,7 @@ import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from flwr.app import Context, Error, Message, RecordDict
@@ -24,6 +25,7 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedlap_app.knobs import Value
+from server_app.turns import turn
 
 _FIRST_NODE = 101  # Flower's own server is node 1
 
@@ -61,6 +63,7 @@ class LocalGrid(Grid):
             )
             for node_id, config in enumerate(node_configs, start=_FIRST_NODE)
         }
+        self._stores = str(run_config.get("store-dir", ""))
         self._replies: dict[str, Message] = {}
         self._count = 0
         TaskIdentity.run_id = run_id
@@ -70,6 +73,10 @@ class LocalGrid(Grid):
     @abstractmethod
     def _deliver(self, message: Message, context: Context) -> Message:
         """Hand the message to the client and return its reply; may raise what the client raised."""
+
+    def turn(self, names: Sequence[str], limit: float) -> AbstractContextManager[None]:
+        """Keep other runs on this machine away from the offline phase of these organisations."""
+        return turn(names, self._stores, limit)
 
     def set_run(self, run: Run) -> None:
         """Set the run."""

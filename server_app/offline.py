@@ -75,16 +75,17 @@ def run_offline(
     price = Price.start(grid.traffic, coordinator.names)
     rounds = settings.offline_spec.rounds()
     progress = progress or LogProgress()
-    while not coordinator.done:
-        kind, step = coordinator.request.kind, coordinator.request.step
-        _exchange(coordinator, post, price)
-        coordinator.advance(price.per_member())
-        if kind == HELLO:
-            _after_hello(coordinator, price)
-        if kind == CARDS or (coordinator.resumed and kind == HELLO):
-            _warn(coordinator, settings)
-        coordinator.checkpoint(price.to_json())
-        progress(0 if kind in HANDSHAKE else step - 1, rounds)
+    with grid.turn(coordinator.names, settings.step_timeout):
+        while not coordinator.done:
+            kind, step = coordinator.request.kind, coordinator.request.step
+            _exchange(coordinator, post, price)
+            coordinator.advance(price.per_member())
+            if kind == HELLO:
+                _after_hello(coordinator, price)
+            if kind == CARDS or (coordinator.resumed and kind == HELLO):
+                _warn(coordinator, settings)
+            coordinator.checkpoint(price.to_json())
+            progress(0 if kind in HANDSHAKE else step - 1, rounds)
     log(INFO, "Spectral basis: %s", "reused" if coordinator.reused else "finished")
     price.update()
     return OfflineOutcome(coordinator.request.job, coordinator.reused, coordinator.resumed, price)
@@ -97,13 +98,14 @@ def name_rows(
     coordinator = _coordinator(members, settings)
     post = Post(grid, members, settings)
     price = Price.start(grid.traffic, coordinator.names)
-    while not coordinator.done:
-        kind = coordinator.request.kind
-        _exchange(coordinator, post, price)
-        coordinator.advance()
-        if kind == HELLO:
-            _after_hello(coordinator, price)
-        coordinator.checkpoint(price.to_json())
+    with grid.turn(coordinator.names, settings.step_timeout):
+        while not coordinator.done:
+            kind = coordinator.request.kind
+            _exchange(coordinator, post, price)
+            coordinator.advance()
+            if kind == HELLO:
+                _after_hello(coordinator, price)
+            coordinator.checkpoint(price.to_json())
     return coordinator.request.job, coordinator.row_names
 
 

@@ -1,5 +1,8 @@
 """A grid around another one, for those that change how messages travel."""
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
@@ -19,6 +22,12 @@ class WrappedGrid(Grid):
     def run(self) -> Run:
         """Run of the wrapped grid."""
         return self._grid.run
+
+    def turn(self, names: Sequence[str], limit: float) -> AbstractContextManager[None]:
+        """Hold the offline phase of these organisations, where others could disturb it."""
+        turn: Callable[[Sequence[str], float], AbstractContextManager[None]] | None
+        turn = getattr(self._grid, "turn", None)
+        return turn(names, limit) if turn else nullcontext()
 
     def create_message(
         self,

@@ -59,7 +59,7 @@ def attach(tensors: GraphTensors, basis: FinishedBasis, settings: Settings) -> G
     """
     found = min(basis.U.shape[1], settings.kept)
     rows = np.zeros((basis.U.shape[0], settings.kept))
-    values = basis.eigenvalues[:found]
+    values = np.array(basis.eigenvalues[:found])
     scale = math.sqrt(basis.facts.nodes) * _column_weights(settings, values)
     rows[:, :found] = basis.U[:, :found] * scale
     return tensors.with_basis(rows, values)

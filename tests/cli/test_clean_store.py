@@ -28,8 +28,7 @@ def organisation(tmp_path):
         "lock",
         "errors.log",
         BASIS,
-        "offline-refreshed",
-        "offline-pending",
+        "offline-card",
         f"offline-{JOB}-answered-1",
         f"offline-{JOB}-columns",
         "offline/secret",
@@ -49,7 +48,6 @@ def left(root):
 KEPT = {
     "lock",
     "fedlap-store",
-    "offline-refreshed",
     "offline/identity",
     "offline/secret",
     "offline/peers.json",
