@@ -214,7 +214,7 @@ class Settings:
             self._check_server_steps()
         require_profile(self.backend, self.profile, no_pads=self.insecure_no_pads)
         parse_widths(self.hidden)
-        parse_widths(self.structure_hidden)
+        parse_widths(self.structure_hidden, "structure-hidden")
 
     def _check_fedlap(self) -> None:
         if self.spectral:

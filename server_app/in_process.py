@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from fedlap_app.errors import DataError
+from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.folder import federation_folders
 from fedlap_app.settings import Settings
 from server_app.central import run_central
@@ -18,6 +18,8 @@ DEFAULT_CLIENTS = 2
 def run_in_process(settings: Settings, observer: Observer) -> dict[str, Any]:
     """Run the settings' method on the in-process grid and return the summary."""
     settings = settings.with_clients(count_clients(settings))
+    if settings.store_dir:
+        _make_folder(Path(settings.store_dir))
     if settings.method == "central":
         return run_central(settings, new_run_id(), observer)
     return run(make_grid(settings), settings, observer)
@@ -29,6 +31,17 @@ def make_grid(settings: Settings) -> InProcessGrid:
 
     configs = partition_configs(settings.clients)
     return InProcessGrid(app, configs, settings.to_config(), run_id=new_run_id())
+
+
+def _make_folder(path: Path) -> None:
+    """Make the folder of the stores; in one process its fault can be told in full."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"store-dir = '{path}' cannot be a folder of stores ({error.strerror}): name a folder "
+            "that can be written"
+        ) from None
 
 
 def count_clients(settings: Settings) -> int:

@@ -58,6 +58,10 @@ class Commands(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             what = error.strerror or type(error).__name__
             say(f"{where}{what}: check the path and its permissions", logging.ERROR)
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+                raise
+            say("there is not enough memory: take smaller layers or a smaller graph", logging.ERROR)
         except KeyboardInterrupt:
             click.echo(file=bar_stream())
             say("Stopped. Whatever was finished is kept; start again to go on.")

@@ -96,8 +96,12 @@ def _warn_of_leakage(settings: Settings) -> None:
     Parts that do not fit together, or have no edges, are told by the run itself.
     """
     from fedlap_app.privacy.audit import one_line
+    from fedlap_app.secure.backend import TWO_MEMBERS
+    from server_app.in_process import count_clients
 
     if settings.needs_basis and settings.method != "central":
+        if count_clients(settings) == 2:
+            say(TWO_MEMBERS, logging.WARNING)
         with contextlib.suppress(DataError):
             say(one_line(settings))
 
@@ -127,7 +131,7 @@ def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float)
         ],
         "validation_mean": _mean(_percent(summaries, "accuracy", "val")),
         "macro_f1_mean": _mean(_percent(summaries, "macro_f1", "test")),
-        "rounds": summaries[0]["rounds"],
+        "rounds": max(summary["rounds"] for summary in summaries),
         "bytes_up_per_client": statistics.mean(up) if up else 0,
         "seconds": seconds,
         "run_folders": [summary["run_folder"] for summary in summaries],

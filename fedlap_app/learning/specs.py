@@ -148,7 +148,7 @@ class TrainSpec:
         _check_range("The weight decay", self.weight_decay, 0.0, math.inf, "of 0 or more")
 
 
-def parse_widths(text: str) -> tuple[int, ...]:
+def parse_widths(text: str, setting: str = "hidden") -> tuple[int, ...]:
     """Layer widths from a text such as ``"128,64"``; empty means no hidden layer."""
     try:
         widths = tuple(int(part) for part in text.split(",") if part.strip())
@@ -156,6 +156,7 @@ def parse_widths(text: str) -> tuple[int, ...]:
         widths = (0,)
     if any(not 1 <= width <= 65_536 for width in widths):
         raise ConfigError(
-            f"hidden = '{text}' is not a list of layer widths from 1 to 65536: try hidden = '64'"
+            f"{setting} = '{text}' is not a list of layer widths from 1 to 65536: "
+            f"try {setting} = '64'"
         )
     return widths

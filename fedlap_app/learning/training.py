@@ -91,6 +91,6 @@ def train_epochs(
     if not all(bool(value.isfinite().all()) for value in parameters):
         raise RunError(
             f"Training diverged with learning rate {spec.learning_rate:g}: a parameter is not "
-            "finite; lower the learning rate."
+            "finite; lower the learning rate or the strength of the regulariser."
         )
     return num_examples

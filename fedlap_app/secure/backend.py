@@ -30,6 +30,12 @@ Sealed = tuple[bytes, memoryview]
 Floats = NDArray[np.float64]
 
 
+TWO_MEMBERS = (
+    "With two members every sum has one foreign contribution: "
+    "each learns the other's numbers exactly."
+)
+
+
 class InsecureWarning(UserWarning):
     """A setting gives protection away."""
 
@@ -133,10 +139,7 @@ class SumBackend(ABC):
     def weakness(self) -> str:
         """One sentence for the start of a run when this protects less than one may think."""
         if len(self.keys.members) == 2:
-            return (
-                "With two members every sum has one foreign contribution: "
-                "each learns the other's numbers exactly."
-            )
+            return TWO_MEMBERS
         alone = sum(len(names) == 1 for names in self._senders.values())
         if alone:
             return (

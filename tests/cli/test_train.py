@@ -96,3 +96,37 @@ def test_the_worst_case_attacker_is_told_before_the_first_product():
     assert f"AUC {json.loads(report.stdout)['auc']:.3f}" in first
     silent = CliRunner().invoke(main, [*words, "--method", "fedavg"], catch_exceptions=False)
     assert "Privacy" not in silent.stderr
+
+
+def test_two_organisations_are_told_what_they_learn_of_each_other():
+    two = CliRunner().invoke(main, ["train", *SMALL, "--clients", "2"])
+    assert two.stderr.count("each learns the other's numbers exactly") == 1
+    three = CliRunner().invoke(main, ["train", *SMALL])
+    assert "the other's numbers" not in three.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--hidden", "65536,65536,65536,65536"], "there is not enough memory"),
+        (["--structure-hidden", "-3"], "structure-hidden = '-3' is not a list"),
+        (["--smoothing", "1e308"], "or the strength of the regulariser"),
+        (["--store-dir", __file__], f"store-dir = '{__file__}' cannot be a folder"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(words, sentence, monkeypatch):
+    if "memory" in sentence:
+        _no_memory(monkeypatch)
+    result = CliRunner().invoke(main, ["train", *SMALL, *words], catch_exceptions=False)
+    assert result.exit_code == 2
+    assert sentence in result.stderr.splitlines()[-1]
+
+
+def _no_memory(monkeypatch):
+    """As torch says it; a machine with much memory would really take it."""
+    from fedlap_app.learning import models
+
+    def full(spec):
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(models, "FeatureModel", full)
