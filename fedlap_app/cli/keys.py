@@ -7,17 +7,18 @@ from typing import Any
 import click
 
 from fedlap_app.cli.findings import show_findings
+from fedlap_app.cli.option_types import Folder, Port
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.provision.certificates import SERVER_DAYS
 from fedlap_app.provision.check_keys import check_folder
-from fedlap_app.provision.coordinator import PORT, Wishes, issue
+from fedlap_app.provision.coordinator import PORT, Wishes, find_federation, issue, warnings
 from fedlap_app.provision.demo import NODE_PORT, WARNING, find_demo, make_demo
 from fedlap_app.provision.federation import Federation
 from fedlap_app.provision.organisation import make_request, place_of
 from fedlap_app.provision.request import FILE, read_request
 
-_FOLDER = click.Path(path_type=Path)
-_PORT = click.IntRange(1, 65535)
+_FOLDER = Folder()
+_PORT = Port()
 
 
 @click.group(
@@ -88,8 +89,18 @@ def request(
 @click.option("--name", default=None, help="the federation")
 @click.option("--server", "servers", multiple=True, help="name or address of the SuperLink")
 @click.option("--port", type=_PORT, default=None, help=f"for organisations (default: {PORT})")
-@click.option("--listen", default=None, help="ADDRESS:PORT of the SuperLink, if behind a proxy")
-@click.option("--days", type=click.IntRange(1, 3650), default=SERVER_DAYS, show_default=True)
+@click.option(
+    "--listen",
+    default=None,
+    help="ADDRESS:PORT of the SuperLink, if behind a proxy (default: all addresses, the same port)",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=SERVER_DAYS,
+    show_default=True,
+    help="that a new server certificate lasts",
+)
 @click.option("--renew", is_flag=True, help="make a new server certificate")
 @click.option("--replace", is_flag=True, help="accept new keys of a member")
 @click.option("--remove", multiple=True, help="a member that leaves")
@@ -104,18 +115,24 @@ def issue_command(
     """Make a federation out of requests, or add to the one that the folder holds.
 
     What is not given stays as it was. The first --server is the one that organisations use; the
-    certificate covers all of them.
+    certificate covers all of them. The authority's key, ca/ca.key, is needed for a new certificate
+    only (--renew, new names, expiry) and may be kept elsewhere.
     """
     found = [read_request(path) for path in requests]
     out = out.expanduser().absolute()
+    before = find_federation(out)
     federation = issue(out, found, Wishes(**wishes))
+    told = warnings(before, federation)
     if as_json:
-        click.echo(json.dumps({"out": str(out), **_facts(federation)}, indent=2))
+        facts = {"out": str(out), **_facts(federation), "warnings": told}
+        click.echo(json.dumps(facts, indent=2))
         return
     _show(federation)
     click.echo(f"Start the SuperLink: {out / 'superlink' / 'start.sh'}, then register.sh beside it")
     click.echo(f"Send each organisation its folder below {out / 'organisations'}")
     click.echo("Let the organisations compare the fingerprints among themselves before they start")
+    for sentence in told:
+        click.echo(f"Warning: {sentence}", err=True)
 
 
 @keys.command(epilog="Example: fedlap keys check fedlap-bank-a")
