@@ -7,8 +7,9 @@ import fedlap_app
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.schema import schema_digest
+from fedlap_app.provision.coordinator import Wishes, issue
 from fedlap_app.provision.organisation import make_request, place_of
-from fedlap_app.provision.request import read_request
+from fedlap_app.provision.request import read_request, sign_request
 from fedlap_app.secure.identity import Identity
 
 
@@ -79,7 +80,9 @@ def test_an_altered_request_is_refused(requests, places, key):
         read_request(path)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"form": "fedlap request 1"}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"form": "fedlap request 1"}', "\x00", "[" * 100_000]
+)
 def test_another_file_is_no_request(tmp_path, content):
     path = tmp_path / "request.json"
     path.write_text(content)
@@ -87,3 +90,37 @@ def test_another_file_is_no_request(tmp_path, content):
         read_request(path)
     with pytest.raises(ConfigError, match="There is no"):
         read_request(tmp_path / "none.json")
+
+
+def signed_with(place, supernode_key, schema=None):
+    """A request that the organisation signed itself, whatever the key looks like."""
+    identity = Identity.load(place.identity)
+    schema = schema or schema_digest(read_folder(place.data))
+    made = sign_request(identity, read_folder(place.data).name, supernode_key, schema)
+    path = place.out / "request.json"
+    path.write_text(made.to_json())
+    return path
+
+
+@pytest.mark.parametrize("more", [" odd\x7fcomment", " another comment", "\n"])
+def test_the_comment_of_a_key_is_left_behind(requests, places, more):
+    plain = requests["bank-00"].supernode_key
+    path = signed_with(places["bank-00"], plain + more)
+    assert read_request(path).supernode_key == plain
+
+
+def test_a_key_with_another_comment_is_the_same_key(requests, places, tmp_path):
+    key = requests["bank-00"].supernode_key
+    paths = [places["bank-00"].out / "request.json", signed_with(places["bank-01"], f"{key} other")]
+    with pytest.raises(ConfigError, match="have the same SuperNode key"):
+        issue(
+            tmp_path / "c",
+            [read_request(path) for path in paths],
+            Wishes(name="banks", servers=("a.org",)),
+        )
+
+
+def test_a_schema_is_a_hash(requests, places):
+    path = signed_with(places["bank-00"], requests["bank-00"].supernode_key, schema="x\x7f")
+    with pytest.raises(ConfigError, match="has no hash for a schema"):
+        read_request(path)
