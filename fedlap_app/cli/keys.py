@@ -12,9 +12,9 @@ from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.provision.certificates import SERVER_DAYS
 from fedlap_app.provision.check_keys import check_folder
 from fedlap_app.provision.coordinator import PORT, Wishes, find_federation, issue, warnings
-from fedlap_app.provision.demo import NODE_PORT, WARNING, find_demo, make_demo
+from fedlap_app.provision.demo import WARNING, find_demo, make_demo
 from fedlap_app.provision.federation import Federation
-from fedlap_app.provision.organisation import make_request, place_of
+from fedlap_app.provision.organisation import NODE_PORT, make_request, place_of
 from fedlap_app.provision.request import FILE, read_request
 
 _FOLDER = Folder()
@@ -38,24 +38,36 @@ def keys() -> None:
 @click.option("--data", type=_FOLDER, required=True, help="its organisation folder")
 @click.option("--out", type=_FOLDER, default=None, help="folder for keys (default: fedlap-NAME)")
 @click.option(
-    "--store", type=_FOLDER, default=None, help="the client's store (default: DATA/store)"
+    "--store",
+    type=_FOLDER,
+    default=None,
+    help="the client's store (default: as in OUT/organisation.env, else DATA/store)",
 )
-@click.option("--port", type=_PORT, default=NODE_PORT, show_default=True, help="SuperNode, local")
-@click.option("--renew", is_flag=True, help="make new keys; the old ones stay as *.previous")
+@click.option(
+    "--port",
+    type=_PORT,
+    default=None,
+    help=f"SuperNode, local (default: as in OUT/organisation.env, else {NODE_PORT})",
+)
+@click.option(
+    "--renew",
+    is_flag=True,
+    help="make new keys; the old ones stay as *.previous, *.previous-2, ...",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def request(
     name: str | None,
     data: Path,
     out: Path | None,
     store: Path | None,
-    port: int,
+    port: int | None,
     renew: bool,
     as_json: bool,
 ) -> None:
     """Make an organisation's keys, there, and write a request for the coordinator.
 
-    Keys that exist are kept. Nothing in request.json is secret; keys/ and the store are, and
-    never leave the organisation.
+    Keys that exist are kept, and lines that you added to organisation.env. Nothing in request.json
+    is secret; keys/ and the store are, and never leave the organisation.
     """
     from fedlap_app.graphs.organisation import read_organisation
 

@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,11 +16,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 import fedlap_app
 from fedlap_app.errors import ConfigError
+from fedlap_app.graphs.checks import fault_of_name
 from fedlap_app.private_files import write_private
 from fedlap_app.provision.certificates import (
     SERVER_DAYS,
     certificate_fingerprint,
 )
+from fedlap_app.provision.environment import write_environment
 from fedlap_app.provision.federation import (
     FILE,
     Federation,
@@ -35,6 +38,7 @@ from fedlap_app.provision.names import (
     is_loopback,
     read_listen,
 )
+from fedlap_app.provision.paths import check_served_path
 from fedlap_app.provision.request import Request
 from fedlap_app.provision.signing import find_certificates
 
@@ -77,6 +81,7 @@ class Wishes:
 
 def issue(out: Path, requests: Sequence[Request], wishes: Wishes) -> Federation:
     """Make or extend a federation in a folder of the coordinator."""
+    check_served_path(out)
     before = find_federation(out)
     name, servers, port, listen = addresses(before, wishes)
     members = _members(before, requests, wishes)
@@ -87,9 +92,10 @@ def issue(out: Path, requests: Sequence[Request], wishes: Wishes) -> Federation:
     certificates.save(out)
     if not (superlink / "superexec-secret").exists():
         write_private(superlink / "superexec-secret", os.urandom(32))
-    (superlink / "coordinator.env").write_text(
-        f"# Local to the coordinator.\nFEDLAP_BIN='{Path(sys.executable).parent}'\n",
-        encoding="utf-8",
+    write_environment(
+        superlink / "coordinator.env",
+        "Local to the coordinator; start.sh and flwr.sh read it.",
+        {"FEDLAP_BIN": Path(sys.executable).parent},
     )
     federation = Federation(
         name=name,
@@ -139,8 +145,9 @@ def addresses(
     name = wishes.name or (before.name if before else None)
     if not name:
         raise ConfigError("a new federation needs a name: add --name, for example --name banks")
-    if not name.isprintable():
-        raise ConfigError(f"--name {name!r} has a control character: take printable ones")
+    fault = fault_of_name(name) or ("has a backtick: leave it out" if "`" in name else "")
+    if fault:
+        raise ConfigError(f"--name {name!r} {fault}")
     if before and name != before.name:
         raise ConfigError(
             f"the folder holds the federation {before.name!r}, not {name!r}: name another --out"
@@ -236,6 +243,10 @@ def _check_together(members: Sequence[FederationMember]) -> None:
                 "organisations must list the same names in the same order in org.toml"
             )
         for other in members[:number]:
+            if _folded(other.name) == _folded(member.name):
+                raise ConfigError(
+                    f"{other.name!r} and {member.name!r} look alike: one of them takes another name"
+                )
             if other.fingerprint == member.fingerprint:
                 what = "FedLap identity"
             elif other.supernode_key == member.supernode_key:
@@ -246,6 +257,11 @@ def _check_together(members: Sequence[FederationMember]) -> None:
                 f"{other.name} and {member.name} have the same {what}: each organisation makes "
                 "its own, in its own folders"
             )
+
+
+def _folded(name: str) -> str:
+    """What is left of a name without case and without variants of the same letters."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _write_folders(

@@ -11,13 +11,12 @@ from fedlap_app.graphs.folder import write_folder
 from fedlap_app.provision.coordinator import Wishes, issue
 from fedlap_app.provision.federation import FILE, Federation, read_federation_file
 from fedlap_app.provision.names import LOOPBACK
-from fedlap_app.provision.organisation import make_request, place_of
+from fedlap_app.provision.organisation import NODE_PORT, make_request, place_of
 
 WARNING = (
     "For demonstrations only: one folder holds the private keys of all parties, so nothing is "
     "secret from anyone."
 )
-NODE_PORT = 9094
 DONE = "DEMONSTRATION.txt"
 
 

@@ -259,3 +259,38 @@ def test_what_the_coordinator_is_warned_of(out, federation, places):
     replaced, removed = warnings(behind, after)
     assert "run unregister.sh bank-00 first" in replaced
     assert "run unregister.sh bank-02 first" in removed
+
+
+@pytest.mark.parametrize("other", ["Bank-01", "bank\ufe6301", "\uff42ank-01"])
+def test_two_members_whose_names_look_alike_are_refused(out, requests, other):
+    given = [replace(requests["bank-00"], name=other), requests["bank-01"]]
+    with pytest.raises(ConfigError, match="look alike"):
+        issue(out, given, NEW)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["ü" * 60, "a\u200bb", "a\x07b", "a`b", "\u2028"])
+def test_a_name_of_a_federation_that_is_refused(out, requests, name):
+    with pytest.raises(ConfigError, match="--name"):
+        issue(out, list(requests.values()), replace(NEW, name=name))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["ü" * 50, "a" + "ü" * 49, "x" * 100])
+def test_a_long_name_fits_into_the_certificates(out, requests, name):
+    assert issue(out, list(requests.values()), replace(NEW, name=name)).name == name
+
+
+@pytest.mark.parametrize("odd", ["a'b", 'a"b', "a$b", "a\nb", "a\\b", "a`b", "a%b", "a&b", "a|b"])
+def test_a_folder_that_scripts_and_the_proxy_could_not_name(tmp_path, requests, odd):
+    with pytest.raises(ConfigError, match="The path"):
+        issue(tmp_path / odd, list(requests.values()), NEW)
+    assert not (tmp_path / odd).exists()
+
+
+def test_what_the_administrator_added_to_the_environment_stays(out, federation):
+    path = out / "superlink" / "coordinator.env"
+    path.write_text(path.read_text() + "# ours\nFEDLAP_LOG=json\n")
+    before = path.read_text()
+    issue(out, [], Wishes())
+    assert path.read_text() == before
