@@ -153,7 +153,8 @@ def issue_command(
 def check(folder: Path, as_json: bool) -> None:
     """Check the folder of an organisation or of the coordinator.
 
-    One line a check: expiry, names, permissions, fingerprints. The exit code is 2 when one fails.
+    One line a check: expiry, names, permissions, fingerprints, missing and damaged files. The exit
+    code is 2 when one fails.
     """
     show_findings(check_folder(folder.expanduser().absolute()), as_json)
 

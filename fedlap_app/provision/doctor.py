@@ -25,7 +25,7 @@ from fedlap_app.provision.certificates import (
     names_of,
     read_certificate,
 )
-from fedlap_app.provision.check_keys import check_organisation
+from fedlap_app.provision.check_organisation import check_organisation
 from fedlap_app.provision.federation import Federation, read_federation_file
 from fedlap_app.provision.findings import GOOD, Finding, attempt, bad, expiry, good, soon
 from fedlap_app.provision.pins import merge_pins, org_pins

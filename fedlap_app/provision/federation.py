@@ -142,6 +142,10 @@ def read_federation_file(path: Path) -> Federation:
 
 def _federation(facts: Mapping[str, Any]) -> Federation:
     server, authority = facts["server"], facts["authority"]
+    if not server["names"]:
+        raise ConfigError(
+            f"{FILE} names no server: restore the file, or get it from the coordinator again"
+        )
     host, _, port = server["listen"].rpartition(":")
     members = [
         FederationMember(
