@@ -106,6 +106,11 @@ def test_the_store_of_a_request_is_its_owners_only(tmp_path, data):
         (("check", ""), "the path is empty"),
         (("issue", "--out", "x", "--name", "b", "--server", "a.org", "--listen", ""), "ADDRESS"),
         (("demo", "--out", "x", "--dataset", "coar"), "cora"),
+        (("demo", "--out", "x", "--accounts", "200", "--node-port", "65534"), "at most 65533"),
+        (("demo", "--out", "x", "--accounts", "200", "--node-port", "7998"), "port 8000 is the"),
+        (("demo", "--out", "x", "--listen", "0.0.0.0"), "is not ADDRESS:PORT"),
+        (("demo", "--out", "x", "--server", "https://a"), "neither a host name"),
+        (("demo", "--out", "a$b"), "The path"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, monkeypatch, arguments, sentence):
@@ -124,3 +129,13 @@ def test_a_port_is_a_number_in_plain_digits(tmp_path, port):
     )
     assert done.exit_code == 2
     assert "--port" in done.output
+
+
+def test_the_last_ports_will_do_for_a_demonstration(tmp_path):
+    words = ("--clients", 2, "--accounts", 200, "--node-port", 65534, "--server", "::1")
+    done = run("keys", "demo", "--out", tmp_path / "d", *words, "--json")
+    assert done.exit_code == 0, done.output
+    env = tmp_path / "d" / "organisations" / "bank-01" / "organisation.env"
+    assert "FEDLAP_NODE_PORT='65535'" in env.read_text()
+    start = tmp_path / "d" / "coordinator" / "superlink" / "start.sh"
+    assert "--host ::1 --port 8000" in start.read_text()
