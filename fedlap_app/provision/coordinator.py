@@ -4,9 +4,8 @@ import os
 import shlex
 import shutil
 import sys
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,13 +22,9 @@ from fedlap_app.provision.certificates import (
     certificate_fingerprint,
 )
 from fedlap_app.provision.environment import write_environment
-from fedlap_app.provision.federation import (
-    FILE,
-    Federation,
-    FederationMember,
-    read_federation_file,
-)
+from fedlap_app.provision.federation import FILE, Federation, read_federation_file
 from fedlap_app.provision.folders import write_organisation_folder, write_superlink_folder
+from fedlap_app.provision.members import join_members
 from fedlap_app.provision.names import (
     certificate_names,
     check_server_name,
@@ -84,7 +79,9 @@ def issue(out: Path, requests: Sequence[Request], wishes: Wishes) -> Federation:
     check_served_path(out)
     before = find_federation(out)
     name, servers, port, listen = addresses(before, wishes)
-    members = _members(before, requests, wishes)
+    members = join_members(
+        before.members if before else (), requests, accept=wishes.replace, remove=wishes.remove
+    )
     superlink = out / "superlink"
     certificates = find_certificates(
         out, name, certificate_names(servers, listen[0]), wishes.days, renew=wishes.renew
@@ -181,87 +178,6 @@ def _listen(
             "example --port 8443 --listen 127.0.0.1:8000"
         )
     return listen
-
-
-def _members(
-    before: Federation | None, requests: Sequence[Request], wishes: Wishes
-) -> tuple[FederationMember, ...]:
-    """Members of before and those of the requests, all of which must fit together."""
-    known = {member.name: member for member in before.members} if before else {}
-    for name in wishes.remove:
-        if name not in known:
-            raise ConfigError(
-                f"--remove {name!r}: the members are {', '.join(known) or 'none yet'}: name one"
-            )
-        del known[name]
-    seen: set[str] = set()
-    for request in requests:
-        if request.name in seen:
-            raise ConfigError(f"two requests are from {request.name!r}: give one for each name")
-        seen.add(request.name)
-        _check_versions(request)
-        member = FederationMember(
-            request.name, request.fingerprint, request.supernode_key, request.schema
-        )
-        _check_change(known.get(request.name), member, wishes.replace)
-        known[request.name] = member
-    if not known:
-        raise ConfigError("there is no member: give the request.json of each organisation")
-    members = tuple(sorted(known.values(), key=lambda member: member.name))
-    _check_together(members)
-    return members
-
-
-def _check_versions(request: Request) -> None:
-    for what, theirs, ours in (
-        ("FedLap", request.version, fedlap_app.__version__),
-        ("Flower", request.flower, flwr.__version__),
-    ):
-        if theirs != ours:
-            raise ConfigError(
-                f"{request.name} runs {what} {theirs} and the coordinator {ours}: install the "
-                "same version at both and make a new request"
-            )
-
-
-def _check_change(old: FederationMember | None, new: FederationMember, allowed: bool) -> None:
-    if old is None or allowed or replace(old, schema=new.schema) == new:
-        return
-    raise ConfigError(
-        f"{new.name} is a member with the fingerprint {old.fingerprint} and its request shows "
-        f"{new.fingerprint} or another SuperNode key: ask {new.name} whether it made new keys, "
-        "then add --replace"
-    )
-
-
-def _check_together(members: Sequence[FederationMember]) -> None:
-    first = members[0]
-    for number, member in enumerate(members):
-        if member.schema != first.schema:
-            raise ConfigError(
-                f"{member.name} and {first.name} have other classes or features: all "
-                "organisations must list the same names in the same order in org.toml"
-            )
-        for other in members[:number]:
-            if _folded(other.name) == _folded(member.name):
-                raise ConfigError(
-                    f"{other.name!r} and {member.name!r} look alike: one of them takes another name"
-                )
-            if other.fingerprint == member.fingerprint:
-                what = "FedLap identity"
-            elif other.supernode_key == member.supernode_key:
-                what = "SuperNode key"
-            else:
-                continue
-            raise ConfigError(
-                f"{other.name} and {member.name} have the same {what}: each organisation makes "
-                "its own, in its own folders"
-            )
-
-
-def _folded(name: str) -> str:
-    """What is left of a name without case and without variants of the same letters."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _write_folders(

@@ -109,8 +109,8 @@ def make_request(place: Place, name: str | None = None, *, renew: bool = False) 
     ----------
     place : where things are kept.
     name : of the organisation; must be that of org.toml.
-    renew : replace keys and identity; the old files stay beside them as `*.previous`, those before
-        as `*.previous-2` and so on.
+    renew : replace keys and identity; the old files stay beside them as `*.previous`, those of the
+        next time as `*.previous-2` and so on.
     """
     subgraph = read_folder(place.data)
     if name is not None and name != subgraph.name:

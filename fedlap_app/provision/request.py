@@ -108,7 +108,9 @@ def read_request(path: Path) -> Request:
         raise ConfigError(
             f"There is no {path}: give the {FILE} that `fedlap keys request` wrote"
         ) from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DataError):
+    except DataError as error:
+        raise ConfigError(f"{path} is refused: {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ConfigError(
             f"{path} is no request of this version: ask the organisation to run `fedlap keys "
             f"request` of FedLap {fedlap_app.__version__}"

@@ -238,3 +238,21 @@ def test_a_new_key_is_registered_only_when_the_old_one_is_out(tmp_path, requests
     assert requests["bank-01"].supernode_key not in known.read_text()
     assert script("register.sh").returncode == 0
     assert renewed.supernode_key in known.read_text()
+
+
+def test_the_readme_has_the_whole_command_for_new_keys(demo, tmp_path):
+    folder = demo.organisation("bank-01")
+    readme = (folder / "README.md").read_text()
+    words = 'fedlap keys request --data "$FEDLAP_ORG_DATA" --out . --renew'
+    assert f"`. ./organisation.env` and then\n  `{words}`" in readme
+    (tmp_path / "fedlap").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "fedlap").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", f'. ./organisation.env; PATH="{tmp_path}:$PATH"; {words}'],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = ["keys", "request", "--data", str(folder / "data"), "--out", ".", "--renew"]
+    assert done.stdout.splitlines() == expected

@@ -211,3 +211,12 @@ def test_a_name_of_an_organisation_that_is_refused(places, name):
     with pytest.raises(DataError, match="The organisation name"):
         make_request(place)
     assert not place.out.exists()
+
+
+@pytest.mark.parametrize("name", ["../bank", "a\u202eb", "a\nb", "a`b", "\ud800", "ü" * 51])
+def test_a_request_with_a_name_that_cannot_be_used(requests, places, name):
+    path = places["bank-00"].out / "request.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"name": name}))
+    with pytest.raises(ConfigError, match=r"is refused: The organisation name") as caught:
+        read_request(path)
+    assert len(str(caught.value).splitlines()) == 1
