@@ -7,17 +7,18 @@ from typing import Any
 import click
 
 from fedlap_app.cli.findings import show_findings
+from fedlap_app.cli.option_types import Folder, Port
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.provision.certificates import SERVER_DAYS
 from fedlap_app.provision.check_keys import check_folder
-from fedlap_app.provision.coordinator import PORT, Wishes, issue
-from fedlap_app.provision.demo import NODE_PORT, WARNING, find_demo, make_demo
+from fedlap_app.provision.coordinator import PORT, Wishes, find_federation, issue, warnings
+from fedlap_app.provision.demo import WARNING, find_demo, make_demo
 from fedlap_app.provision.federation import Federation
-from fedlap_app.provision.organisation import make_request, place_of
+from fedlap_app.provision.organisation import NODE_PORT, make_request, place_of
 from fedlap_app.provision.request import FILE, read_request
 
-_FOLDER = click.Path(path_type=Path)
-_PORT = click.IntRange(1, 65535)
+_FOLDER = Folder()
+_PORT = Port()
 
 
 @click.group(
@@ -37,24 +38,36 @@ def keys() -> None:
 @click.option("--data", type=_FOLDER, required=True, help="its organisation folder")
 @click.option("--out", type=_FOLDER, default=None, help="folder for keys (default: fedlap-NAME)")
 @click.option(
-    "--store", type=_FOLDER, default=None, help="the client's store (default: DATA/store)"
+    "--store",
+    type=_FOLDER,
+    default=None,
+    help="the client's store (default: as in OUT/organisation.env, else DATA/store)",
 )
-@click.option("--port", type=_PORT, default=NODE_PORT, show_default=True, help="SuperNode, local")
-@click.option("--renew", is_flag=True, help="make new keys; the old ones stay as *.previous")
+@click.option(
+    "--port",
+    type=_PORT,
+    default=None,
+    help=f"SuperNode, local (default: as in OUT/organisation.env, else {NODE_PORT})",
+)
+@click.option(
+    "--renew",
+    is_flag=True,
+    help="make new keys; the old ones stay as *.previous, *.previous-2, ...",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def request(
     name: str | None,
     data: Path,
     out: Path | None,
     store: Path | None,
-    port: int,
+    port: int | None,
     renew: bool,
     as_json: bool,
 ) -> None:
     """Make an organisation's keys, there, and write a request for the coordinator.
 
-    Keys that exist are kept. Nothing in request.json is secret; keys/ and the store are, and
-    never leave the organisation.
+    Keys that exist are kept, and lines that you added to organisation.env. Nothing in request.json
+    is secret; keys/ and the store are, and never leave the organisation.
     """
     from fedlap_app.graphs.organisation import read_organisation
 
@@ -88,8 +101,18 @@ def request(
 @click.option("--name", default=None, help="the federation")
 @click.option("--server", "servers", multiple=True, help="name or address of the SuperLink")
 @click.option("--port", type=_PORT, default=None, help=f"for organisations (default: {PORT})")
-@click.option("--listen", default=None, help="ADDRESS:PORT of the SuperLink, if behind a proxy")
-@click.option("--days", type=click.IntRange(1, 3650), default=SERVER_DAYS, show_default=True)
+@click.option(
+    "--listen",
+    default=None,
+    help="ADDRESS:PORT of the SuperLink, if behind a proxy (default: all addresses, the same port)",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=SERVER_DAYS,
+    show_default=True,
+    help="that a new server certificate lasts",
+)
 @click.option("--renew", is_flag=True, help="make a new server certificate")
 @click.option("--replace", is_flag=True, help="accept new keys of a member")
 @click.option("--remove", multiple=True, help="a member that leaves")
@@ -104,18 +127,24 @@ def issue_command(
     """Make a federation out of requests, or add to the one that the folder holds.
 
     What is not given stays as it was. The first --server is the one that organisations use; the
-    certificate covers all of them.
+    certificate covers all of them. The authority's key, ca/ca.key, is needed for a new certificate
+    only (--renew, new names, expiry) and may be kept elsewhere.
     """
     found = [read_request(path) for path in requests]
     out = out.expanduser().absolute()
+    before = find_federation(out)
     federation = issue(out, found, Wishes(**wishes))
+    told = warnings(before, federation)
     if as_json:
-        click.echo(json.dumps({"out": str(out), **_facts(federation)}, indent=2))
+        facts = {"out": str(out), **_facts(federation), "warnings": told}
+        click.echo(json.dumps(facts, indent=2))
         return
     _show(federation)
     click.echo(f"Start the SuperLink: {out / 'superlink' / 'start.sh'}, then register.sh beside it")
     click.echo(f"Send each organisation its folder below {out / 'organisations'}")
     click.echo("Let the organisations compare the fingerprints among themselves before they start")
+    for sentence in told:
+        click.echo(f"Warning: {sentence}", err=True)
 
 
 @keys.command(epilog="Example: fedlap keys check fedlap-bank-a")
@@ -124,7 +153,8 @@ def issue_command(
 def check(folder: Path, as_json: bool) -> None:
     """Check the folder of an organisation or of the coordinator.
 
-    One line a check: expiry, names, permissions, fingerprints. The exit code is 2 when one fails.
+    One line a check: expiry, names, permissions, fingerprints, missing and damaged files. The exit
+    code is 2 when one fails.
     """
     show_findings(check_folder(folder.expanduser().absolute()), as_json)
 

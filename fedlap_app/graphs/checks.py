@@ -10,20 +10,34 @@ from fedlap_app.graphs.arrays import Bools, Features, Floats, Ints, Strings, sto
 from fedlap_app.graphs.edges import edge_keys
 
 NAME_LIMIT = 100
-_UNSAFE_NAME = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')
+_UNSAFE_NAME = re.compile(r'[<>:"/\\|?*`]')
+# Letters and marks that show nothing; what Python calls unprintable is refused besides.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 def check_name(name: str) -> None:
     """Refuse organisation names that could not also be the name of a folder."""
-    if not isinstance(name, str) or not name.strip() or len(name) > NAME_LIMIT:
-        raise DataError(
-            f"The organisation name {name!r} is not usable: take 1 to {NAME_LIMIT} characters."
-        )
+    if not isinstance(name, str) or not name.strip():
+        raise DataError(f"The organisation name {name!r} is not usable: write one in letters.")
+    fault = fault_of_name(name)
+    if fault:
+        raise DataError(f"The organisation name {name!r} {fault}.")
     if _UNSAFE_NAME.search(name) or name != name.strip() or name.startswith("."):
         raise DataError(
             f"The organisation name {name!r} is not usable as a folder name: leave out leading "
-            'dots, outer spaces and the characters < > : " / \\ | ? *.'
+            'dots, outer spaces and the characters < > : " / \\ | ? * `.'
         )
+
+
+def fault_of_name(name: str) -> str:
+    """What people could not see in a name or certificates could not hold; empty: nothing."""
+    if not name.isprintable() or _INVISIBLE.search(name):
+        return "has an invisible or control character: take printable ones"
+    if len(name.encode()) > NAME_LIMIT:
+        return f"has {len(name.encode())} bytes in UTF-8: take at most {NAME_LIMIT}"
+    return ""
 
 
 def check_list(values: tuple[str, ...], what: str) -> None:

@@ -104,10 +104,15 @@ def make_server(authority: Pair, federation: str, names: Sequence[str], days: fl
 def _subject(common: str, federation: str) -> x509.Name:
     return x509.Name(
         [
-            x509.NameAttribute(NameOID.COMMON_NAME, common[:64]),
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, federation[:64]),
+            x509.NameAttribute(NameOID.COMMON_NAME, _shortened(common)),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, _shortened(federation)),
         ]
     )
+
+
+def _shortened(value: str) -> str:
+    """At most the 64 bytes that an attribute takes, without half a letter at the end."""
+    return value.encode()[:64].decode(errors="ignore")
 
 
 def _builder(
@@ -135,6 +140,10 @@ def read_certificate(path: Path) -> x509.Certificate:
     """A certificate from a PEM file."""
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no {path}: copy the file again that `fedlap keys issue` wrote"
+        ) from None
     except ValueError:
         raise ConfigError(
             f"{path} is no certificate in PEM: copy the file again that `fedlap keys issue` wrote"
@@ -145,7 +154,9 @@ def read_pair(certificate: Path, key: Path) -> Pair:
     """A certificate and its key from PEM files."""
     try:
         private = serialization.load_pem_private_key(key.read_bytes(), None)
-    except (ValueError, UnsupportedAlgorithm):
+    except FileNotFoundError:
+        raise ConfigError(f"there is no {key}: restore it from a backup") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         private = None
     if not isinstance(private, ec.EllipticCurvePrivateKey):
         raise ConfigError(f"{key} is no private key of `fedlap keys issue`: restore it")

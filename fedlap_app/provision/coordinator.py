@@ -1,37 +1,41 @@
 """What the coordinator does: authority, certificate, federation file, a folder for each party."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import flwr
+from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 import fedlap_app
 from fedlap_app.errors import ConfigError
+from fedlap_app.graphs.checks import fault_of_name
 from fedlap_app.private_files import write_private
 from fedlap_app.provision.certificates import (
     SERVER_DAYS,
-    Pair,
     certificate_fingerprint,
-    make_authority,
-    make_server,
-    names_of,
-    read_pair,
 )
-from fedlap_app.provision.federation import (
-    FILE,
-    Federation,
-    FederationMember,
-    read_federation_file,
-)
+from fedlap_app.provision.environment import write_environment
+from fedlap_app.provision.federation import FILE, Federation, read_federation_file
 from fedlap_app.provision.folders import write_organisation_folder, write_superlink_folder
-from fedlap_app.provision.names import certificate_names, check_server_name, read_listen
+from fedlap_app.provision.members import join_members
+from fedlap_app.provision.names import (
+    certificate_names,
+    check_server_name,
+    default_listen,
+    host_and_port,
+    is_loopback,
+    read_listen,
+)
+from fedlap_app.provision.paths import check_served_path
 from fedlap_app.provision.request import Request
+from fedlap_app.provision.signing import find_certificates
 
 PORT = 8000
 
@@ -51,7 +55,7 @@ class Wishes:
     listen
         ADDRESS:PORT of the SuperLink itself (default: all addresses, the same port).
     days
-        How long the SuperLink's certificate lasts.
+        How long a new certificate of the SuperLink lasts.
     renew
         Make a new certificate although the old one is good.
     replace
@@ -72,18 +76,23 @@ class Wishes:
 
 def issue(out: Path, requests: Sequence[Request], wishes: Wishes) -> Federation:
     """Make or extend a federation in a folder of the coordinator."""
-    before = read_federation_file(out / FILE) if (out / FILE).exists() else None
-    name, servers, port, listen = _addresses(before, wishes)
-    members = _members(before, requests, wishes)
-    out.mkdir(parents=True, exist_ok=True)
+    check_served_path(out)
+    before = find_federation(out)
+    name, servers, port, listen = addresses(before, wishes)
+    members = join_members(
+        before.members if before else (), requests, accept=wishes.replace, remove=wishes.remove
+    )
     superlink = out / "superlink"
-    authority = _authority(out / "ca", name, wishes.days)
-    server = _server(superlink, authority, name, certificate_names(servers, listen[0]), wishes)
+    certificates = find_certificates(
+        out, name, certificate_names(servers, listen[0]), wishes.days, renew=wishes.renew
+    )
+    certificates.save(out)
     if not (superlink / "superexec-secret").exists():
         write_private(superlink / "superexec-secret", os.urandom(32))
-    (superlink / "coordinator.env").write_text(
-        f"# Local to the coordinator.\nFEDLAP_BIN='{Path(sys.executable).parent}'\n",
-        encoding="utf-8",
+    write_environment(
+        superlink / "coordinator.env",
+        "Local to the coordinator; start.sh and flwr.sh read it.",
+        {"FEDLAP_BIN": Path(sys.executable).parent},
     )
     federation = Federation(
         name=name,
@@ -92,25 +101,50 @@ def issue(out: Path, requests: Sequence[Request], wishes: Wishes) -> Federation:
         servers=servers,
         port=port,
         listen=listen,
-        authority=certificate_fingerprint(authority.certificate),
-        authority_expires=authority.certificate.not_valid_after_utc,
-        certificate_expires=server.certificate.not_valid_after_utc,
+        authority=certificate_fingerprint(certificates.authority),
+        authority_expires=certificates.authority.not_valid_after_utc,
+        certificate_expires=certificates.server.not_valid_after_utc,
         issued=datetime.now(UTC),
         members=members,
     )
-    _write_folders(out, federation, authority, wishes.remove)
+    _write_folders(out, federation, certificates.authority, wishes.remove)
     return federation
 
 
-def _addresses(
+def find_federation(out: Path) -> Federation | None:
+    """The federation that a coordinator's folder holds, if any."""
+    return read_federation_file(out / FILE) if (out / FILE).exists() else None
+
+
+def warnings(before: Federation | None, after: Federation) -> list[str]:
+    """What the coordinator must do or know after a change, one sentence each."""
+    found = []
+    host, port = after.listen
+    if not is_loopback(host):
+        found.append(
+            f"the SuperLink listens at {host_and_port(host, port)}: whoever reaches that port can "
+            "submit runs; let a proxy stand before it with --listen 127.0.0.1:8000 --port 8443"
+        )
+    now = {member.name: member.supernode_key for member in after.members}
+    for member in before.members if before else ():
+        if now.get(member.name) != member.supernode_key:
+            found.append(
+                f"the SuperLink may know the old SuperNode key of {member.name} still: run "
+                f"unregister.sh {shlex.quote(member.name)} first, then register.sh"
+            )
+    return found
+
+
+def addresses(
     before: Federation | None, wishes: Wishes
 ) -> tuple[str, tuple[str, ...], int, tuple[str, int]]:
     """Name, servers, port and own address: those asked for, else those of before."""
     name = wishes.name or (before.name if before else None)
     if not name:
         raise ConfigError("a new federation needs a name: add --name, for example --name banks")
-    if not name.isprintable():
-        raise ConfigError(f"--name {name!r} has a control character: take printable ones")
+    fault = fault_of_name(name) or ("has a backtick: leave it out" if "`" in name else "")
+    if fault:
+        raise ConfigError(f"--name {name!r} {fault}")
     if before and name != before.name:
         raise ConfigError(
             f"the folder holds the federation {before.name!r}, not {name!r}: name another --out"
@@ -123,119 +157,33 @@ def _addresses(
             "--server fedlap.example.org"
         )
     port = wishes.port or (before.port if before else PORT)
-    if wishes.listen:
-        return name, servers, port, read_listen(wishes.listen)
-    if before and wishes.port in (None, before.port):
-        return name, servers, port, before.listen
-    return name, servers, port, ("0.0.0.0", port)
+    return name, servers, port, _listen(before, wishes, servers, port)
 
 
-def _members(
-    before: Federation | None, requests: Sequence[Request], wishes: Wishes
-) -> tuple[FederationMember, ...]:
-    """Members of before and those of the requests, all of which must fit together."""
-    known = {member.name: member for member in before.members} if before else {}
-    for name in wishes.remove:
-        if name not in known:
-            raise ConfigError(
-                f"--remove {name!r}: the members are {', '.join(known) or 'none yet'}: name one"
-            )
-        del known[name]
-    seen: set[str] = set()
-    for request in requests:
-        if request.name in seen:
-            raise ConfigError(f"two requests are from {request.name!r}: give one for each name")
-        seen.add(request.name)
-        _check_versions(request)
-        member = FederationMember(
-            request.name, request.fingerprint, request.supernode_key, request.schema
-        )
-        _check_change(known.get(request.name), member, wishes.replace)
-        known[request.name] = member
-    if not known:
-        raise ConfigError("there is no member: give the request.json of each organisation")
-    members = tuple(sorted(known.values(), key=lambda member: member.name))
-    _check_together(members)
-    return members
-
-
-def _check_versions(request: Request) -> None:
-    for what, theirs, ours in (
-        ("FedLap", request.version, fedlap_app.__version__),
-        ("Flower", request.flower, flwr.__version__),
-    ):
-        if theirs != ours:
-            raise ConfigError(
-                f"{request.name} runs {what} {theirs} and the coordinator {ours}: install the "
-                "same version at both and make a new request"
-            )
-
-
-def _check_change(old: FederationMember | None, new: FederationMember, allowed: bool) -> None:
-    if old is None or allowed or replace(old, schema=new.schema) == new:
-        return
-    raise ConfigError(
-        f"{new.name} is a member with the fingerprint {old.fingerprint} and its request shows "
-        f"{new.fingerprint} or another SuperNode key: ask {new.name} whether it made new keys, "
-        "then add --replace"
-    )
-
-
-def _check_together(members: Sequence[FederationMember]) -> None:
-    first = members[0]
-    for number, member in enumerate(members):
-        if member.schema != first.schema:
-            raise ConfigError(
-                f"{member.name} and {first.name} have other classes or features: all "
-                "organisations must list the same names in the same order in org.toml"
-            )
-        for other in members[:number]:
-            if other.fingerprint == member.fingerprint:
-                what = "FedLap identity"
-            elif other.supernode_key == member.supernode_key:
-                what = "SuperNode key"
-            else:
-                continue
-            raise ConfigError(
-                f"{other.name} and {member.name} have the same {what}: each organisation makes "
-                "its own, in its own folders"
-            )
-
-
-def _authority(folder: Path, name: str, days: float) -> Pair:
-    """The authority of the folder; one that would not outlive a new certificate is prolonged."""
-    certificate, key = folder / "ca.crt", folder / "ca.key"
-    if not key.exists():
-        authority = make_authority(name)
+def _listen(
+    before: Federation | None, wishes: Wishes, servers: Sequence[str], port: int
+) -> tuple[str, int]:
+    """Where the SuperLink listens; its port follows the public one only if no proxy is between."""
+    if wishes.listen is not None:
+        listen = read_listen(wishes.listen)
+    elif before is None:
+        listen = default_listen(servers[0]), port
     else:
-        authority = read_pair(certificate, key)
-        left = authority.certificate.not_valid_after_utc - datetime.now(UTC)
-        if left > timedelta(days=days):
-            return authority
-        authority = make_authority(name, authority.key)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    authority.save(certificate, key)
-    return authority
-
-
-def _server(folder: Path, authority: Pair, name: str, names: Sequence[str], wishes: Wishes) -> Pair:
-    """The SuperLink's certificate; a new one when names are missing or it is to be renewed."""
-    certificate, key = folder / "server.crt", folder / "server.key"
-    if key.exists() and not wishes.renew:
-        server = read_pair(certificate, key)
-        lasts = server.certificate.not_valid_after_utc > datetime.now(UTC)
-        if lasts and set(names) <= set(names_of(server.certificate)):
-            return server
-    server = make_server(authority, name, names, wishes.days)
-    folder.mkdir(parents=True, exist_ok=True)
-    server.save(certificate, key)
-    return server
+        listen = before.listen[0], port if before.listen[1] == before.port else before.listen[1]
+    proxied = is_loopback(listen[0]) and not all(is_loopback(name) for name in servers)
+    if proxied and listen[1] == port:
+        raise ConfigError(
+            f"the SuperLink listens at {host_and_port(*listen)}, so a proxy on the same machine "
+            f"takes port {port} and the two collide: give --port and --listen other ports, for "
+            "example --port 8443 --listen 127.0.0.1:8000"
+        )
+    return listen
 
 
 def _write_folders(
-    out: Path, federation: Federation, authority: Pair, remove: Sequence[str]
+    out: Path, federation: Federation, authority: x509.Certificate, remove: Sequence[str]
 ) -> None:
-    text = authority.certificate.public_bytes(Encoding.PEM)
+    text = authority.public_bytes(Encoding.PEM)
     write_superlink_folder(out / "superlink", federation, text)
     organisations = out / "organisations"
     for member in federation.members:

@@ -8,16 +8,16 @@ from pathlib import Path
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.folder import write_folder
-from fedlap_app.provision.coordinator import Wishes, issue
+from fedlap_app.provision.coordinator import Wishes, addresses, issue
 from fedlap_app.provision.federation import FILE, Federation, read_federation_file
-from fedlap_app.provision.names import LOOPBACK
-from fedlap_app.provision.organisation import make_request, place_of
+from fedlap_app.provision.names import host_and_port, is_address, is_loopback
+from fedlap_app.provision.organisation import NODE_PORT, make_request, place_of
+from fedlap_app.provision.paths import check_served_path
 
 WARNING = (
     "For demonstrations only: one folder holds the private keys of all parties, so nothing is "
     "secret from anyone."
 )
-NODE_PORT = 9094
 DONE = "DEMONSTRATION.txt"
 
 
@@ -62,15 +62,16 @@ def make_demo(
     out = out.expanduser().absolute()
     if out.exists() and (not out.is_dir() or any(not each.is_dir() for each in out.rglob("*"))):
         raise ConfigError(f"{out} is not an empty folder: name a new one.")
+    wishes = _wishes(f"demo {spec.dataset}", servers, port, listen)
+    check_served_path(out / "coordinator")
+    _, _, _, own = addresses(None, wishes)
     parts = load_federation(spec)
+    _check_ports(range(node_port, node_port + len(parts)), (port, own[1]))
     requests = []
     for number, part in enumerate(parts):
         folder = out / "organisations" / part.name
         write_folder(part, folder / "data")
         requests.append(make_request(place_of(folder / "data", folder, port=node_port + number)))
-    if listen is None and set(servers) <= set(LOOPBACK):
-        listen = f"127.0.0.1:{port}"
-    wishes = Wishes(name=f"demo {spec.dataset}", servers=tuple(servers), port=port, listen=listen)
     federation = issue(out / "coordinator", requests, wishes)
     for member in federation.members:
         given = out / "coordinator" / "organisations" / member.name
@@ -79,6 +80,29 @@ def make_demo(
     for folder in (out, out / "coordinator"):
         (folder / DONE).write_text(WARNING + "\n", encoding="utf-8")
     return Demo(out, federation)
+
+
+def _wishes(name: str, servers: Sequence[str], port: int, listen: str | None) -> Wishes:
+    """Without a listening address the SuperLink stays on the loopback if nobody else needs it."""
+    if listen is None and all(is_loopback(server) for server in servers):
+        own = servers[0] if is_address(servers[0]) else "127.0.0.1"
+        listen = host_and_port(own, port)
+    return Wishes(name=name, servers=tuple(servers), port=port, listen=listen)
+
+
+def _check_ports(nodes: range, taken: Sequence[int]) -> None:
+    """All processes of a demonstration run on one machine, so each needs a port of its own."""
+    if nodes[-1] > 65535:
+        raise ConfigError(
+            f"--node-port {nodes[0]} and {len(nodes)} organisations need ports up to {nodes[-1]}: "
+            f"take at most {65536 - len(nodes)}"
+        )
+    both = next((port for port in taken if port in nodes), None)
+    if both is not None:
+        raise ConfigError(
+            f"port {both} is the SuperLink's and a SuperNode's, {nodes[0]} to {nodes[-1]}: "
+            "give another --port or --node-port"
+        )
 
 
 def find_demo(out: Path) -> Demo | None:

@@ -25,7 +25,7 @@ from fedlap_app.provision.certificates import (
     names_of,
     read_certificate,
 )
-from fedlap_app.provision.check_keys import check_organisation
+from fedlap_app.provision.check_organisation import check_organisation
 from fedlap_app.provision.federation import Federation, read_federation_file
 from fedlap_app.provision.findings import GOOD, Finding, attempt, bad, expiry, good, soon
 from fedlap_app.provision.pins import merge_pins, org_pins
@@ -132,12 +132,6 @@ def _superlink(federation: Federation, folder: Path) -> Iterator[Finding]:
         return
     remedy = "the coordinator runs `fedlap keys issue --renew` and sends the new files"
     yield expiry("authority", shown.not_valid_after_utc, remedy)
-    if not federation.servers:
-        yield bad(
-            "SuperLink",
-            "the federation file names no server: get the file from the coordinator again",
-        )
-        return
     try:
         answer = probe(federation.servers[0], federation.port, authority)
     except RunError as error:

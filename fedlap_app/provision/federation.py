@@ -133,7 +133,7 @@ def read_federation_file(path: Path) -> Federation:
         raise ConfigError(
             f"There is no {path.name}: use the one that the coordinator's `fedlap keys issue` wrote"
         ) from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"{path.name} cannot be read ({type(error).__name__}): get the file from the "
             "coordinator again"
@@ -142,6 +142,10 @@ def read_federation_file(path: Path) -> Federation:
 
 def _federation(facts: Mapping[str, Any]) -> Federation:
     server, authority = facts["server"], facts["authority"]
+    if not server["names"]:
+        raise ConfigError(
+            f"{FILE} names no server: restore the file, or get it from the coordinator again"
+        )
     host, _, port = server["listen"].rpartition(":")
     members = [
         FederationMember(
@@ -168,8 +172,8 @@ def _federation(facts: Mapping[str, Any]) -> Federation:
 
 
 def _text(value: str) -> str:
-    """A JSON string of printable characters is also a TOML string."""
-    return json.dumps(value, ensure_ascii=False)
+    """A JSON string is also a TOML string, but for DEL, which TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _date(value: datetime) -> str:

@@ -20,6 +20,11 @@ class Finding:
     says: str
 
     @property
+    def failed(self) -> bool:
+        """Whether it will not work like this."""
+        return self.state == BAD
+
+    @property
     def line(self) -> str:
         """One line for people."""
         return f"{self.state:<5} {self.what}: {self.says}"
@@ -40,14 +45,22 @@ def bad(what: str, says: str) -> Finding:
     return Finding(what, BAD, says)
 
 
+def wrong(what: str, error: FedLapError | OSError) -> Finding:
+    """An error as a finding: one sentence with what to do."""
+    if isinstance(error, FedLapError):
+        return bad(what, str(error))
+    if isinstance(error, FileNotFoundError):
+        return bad(what, f"there is no {error.filename}: restore it from a backup")
+    says = f"{error.filename or 'a file'} cannot be read ({error.strerror or error})"
+    return bad(what, f"{says}: check the path and its permissions")
+
+
 def attempt(what: str, check: Callable[[], Finding]) -> Finding:
     """A check whose errors are findings too."""
     try:
         return check()
-    except FedLapError as error:
-        return bad(what, str(error))
-    except OSError as error:
-        return bad(what, f"{error.filename or ''} {error.strerror or error}".strip())
+    except (FedLapError, OSError) as error:
+        return wrong(what, error)
 
 
 def expiry(what: str, end: datetime, remedy: str, now: datetime | None = None) -> Finding:
@@ -62,7 +75,7 @@ def expiry(what: str, end: datetime, remedy: str, now: datetime | None = None) -
 
 def failed(findings: Sequence[Finding]) -> bool:
     """Whether any check failed."""
-    return any(finding.state == BAD for finding in findings)
+    return any(finding.failed for finding in findings)
 
 
 def report(findings: Sequence[Finding]) -> dict[str, Any]:

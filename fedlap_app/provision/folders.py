@@ -69,7 +69,7 @@ def _compose(federation: Federation, member: FederationMember) -> str:
 def write_superlink_folder(folder: Path, federation: Federation, authority: bytes) -> None:
     """Start commands of the coordinator; keys and certificates are there already."""
     keys = folder / "keys"
-    keys.mkdir(parents=True, exist_ok=True)
+    keys.mkdir(parents=True, exist_ok=True, mode=0o755)
     (folder / "ca.crt").write_bytes(authority)
     _write(folder / FILE, federation.to_toml())
     for old in keys.glob("*.pub"):
@@ -97,6 +97,7 @@ def write_superlink_folder(folder: Path, federation: Federation, authority: byte
         folder=str(folder),
         port=str(federation.port),
         own_address=federation.own_address,
+        listen_more=_listen_more(federation),
         # nginx takes no IPv6 address for a name; `_` stands for whatever is asked for.
         servers=" ".join(name for name in federation.servers if ":" not in name) or "_",
     )
@@ -110,6 +111,14 @@ def write_superlink_folder(folder: Path, federation: Federation, authority: byte
         port=str(federation.port),
     )
     _write(folder / "README.md", readme)
+
+
+def _listen_more(federation: Federation) -> str:
+    """The proxy's line for IPv6; a machine without IPv6 would not start with it."""
+    line = f"listen [::]:{federation.port} ssl;"
+    if any(":" in name for name in federation.servers):
+        return line
+    return f"# {line}    # if the name has an IPv6 address too"
 
 
 def _write_unit(folder: Path, unit: str, name: str, process: str) -> None:

@@ -5,7 +5,8 @@ the telephone, say) knows that the SuperNode key beside it is the organisation's
 """
 
 import json
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import flwr
@@ -19,6 +20,7 @@ from fedlap_app.secure.kdf import digest
 
 FILE = "request.json"
 _FORM = "fedlap request 1"
+_SCHEMA = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,9 @@ def read_request(path: Path) -> Request:
         raise ConfigError(
             f"There is no {path}: give the {FILE} that `fedlap keys request` wrote"
         ) from None
-    except (ValueError, TypeError, KeyError, AttributeError, DataError):
+    except DataError as error:
+        raise ConfigError(f"{path} is refused: {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ConfigError(
             f"{path} is no request of this version: ask the organisation to run `fedlap keys "
             f"request` of FedLap {fedlap_app.__version__}"
@@ -115,5 +119,7 @@ def read_request(path: Path) -> Request:
         raise ConfigError(
             f"{path} was altered after {request.name!r} signed it: ask for the file again"
         )
-    check_public_line(request.supernode_key, request.name)
-    return request
+    if not _SCHEMA.fullmatch(request.schema):
+        raise ConfigError(f"{path} has no hash for a schema: ask {request.name} for a new request")
+    # Without the comment, which could be anything and would hide that two keys are the same.
+    return replace(request, supernode_key=check_public_line(request.supernode_key, request.name))

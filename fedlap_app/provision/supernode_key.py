@@ -34,7 +34,7 @@ def private_to_public(private: Path) -> str:
     """The public line of a private key file."""
     try:
         key = serialization.load_ssh_private_key(private.read_bytes(), None)
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ConfigError(
@@ -48,7 +48,7 @@ def check_public_line(line: str, whose: str) -> str:
     """The public key without its comment; anything but a P-384 key is refused."""
     try:
         key = serialization.load_ssh_public_key(line.encode())
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP384R1):
         raise ConfigError(

@@ -44,6 +44,11 @@ def test_from_requests_to_a_federation(tmp_path, data):
     shown = run("keys", "issue", "--out", tmp_path / "c")
     assert files[1][0] in shown.output
     assert "certificate good until" in shown.output
+    assert "Warning" not in shown.output
+    shown = run("keys", "issue", "--out", tmp_path / "c", "--listen", "0.0.0.0:8000")
+    assert "Warning: the SuperLink listens at 0.0.0.0:8000" in shown.stderr
+    shown = run("keys", "issue", "--out", tmp_path / "c", "--json")
+    assert len(json.loads(shown.stdout)["warnings"]) == 1
 
 
 def test_request_needs_no_name_and_no_folder(tmp_path, data, monkeypatch):
@@ -95,7 +100,17 @@ def test_the_store_of_a_request_is_its_owners_only(tmp_path, data):
         (("issue", "--out", "x", "nothing.json"), "There is no nothing.json"),
         (("issue", "--out", "x", "--name", "b", "--server", "https://a"), "neither a host name"),
         (("issue", "--out", "x"), "add --name"),
+        (("issue", "--out", ""), "--out is empty"),
+        (("request", "--data", "x", "--out", ""), "--out is empty"),
+        (("request", "--data", "x", "--store", ""), "--store is empty"),
+        (("check", ""), "the path is empty"),
+        (("issue", "--out", "x", "--name", "b", "--server", "a.org", "--listen", ""), "ADDRESS"),
         (("demo", "--out", "x", "--dataset", "coar"), "cora"),
+        (("demo", "--out", "x", "--accounts", "200", "--node-port", "65534"), "at most 65533"),
+        (("demo", "--out", "x", "--accounts", "200", "--node-port", "7998"), "port 8000 is the"),
+        (("demo", "--out", "x", "--listen", "0.0.0.0"), "is not ADDRESS:PORT"),
+        (("demo", "--out", "x", "--server", "https://a"), "neither a host name"),
+        (("demo", "--out", "a$b"), "The path"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, monkeypatch, arguments, sentence):
@@ -105,3 +120,22 @@ def test_bad_input_is_one_sentence(tmp_path, monkeypatch, arguments, sentence):
     assert sentence in done.output
     assert len(done.output.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("port", ["\u0668\u0660\u0668\u0660", "8_000", "0", "65536", "+80"])
+def test_a_port_is_a_number_in_plain_digits(tmp_path, port):
+    done = run(
+        "keys", "issue", "--name", "b", "--server", "a.org", "--out", tmp_path, "--port", port
+    )
+    assert done.exit_code == 2
+    assert "--port" in done.output
+
+
+def test_the_last_ports_will_do_for_a_demonstration(tmp_path):
+    words = ("--clients", 2, "--accounts", 200, "--node-port", 65534, "--server", "::1")
+    done = run("keys", "demo", "--out", tmp_path / "d", *words, "--json")
+    assert done.exit_code == 0, done.output
+    env = tmp_path / "d" / "organisations" / "bank-01" / "organisation.env"
+    assert "FEDLAP_NODE_PORT='65535'" in env.read_text()
+    start = tmp_path / "d" / "coordinator" / "superlink" / "start.sh"
+    assert "--host ::1 --port 8000" in start.read_text()

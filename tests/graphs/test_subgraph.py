@@ -118,7 +118,7 @@ BAD = [
     ({"name": ""}, "organisation name ''"),
     ({"name": "a/b"}, "folder name"),
     ({"name": ".."}, "folder name"),
-    ({"name": "x" * 101}, "1 to 100 characters"),
+    ({"name": "x" * 101}, "at most 100"),
     ({"classes": ()}, "has no classes"),
     ({"classes": ("good", "good")}, "'good' twice"),
     ({"classes": ("good", "")}, "non-empty"),

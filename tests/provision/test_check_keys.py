@@ -1,9 +1,10 @@
 import shutil
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.provision.certificates import make_server, read_pair
+from fedlap_app.provision.certificates import make_authority, make_server, read_pair
 from fedlap_app.provision.check_keys import check_folder
 from fedlap_app.provision.demo import make_demo
 from fedlap_app.provision.findings import failed
@@ -127,3 +128,109 @@ def test_before_the_coordinator_answered(places):
 def test_another_folder_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="holds neither"):
         check_folder(tmp_path)
+
+
+def remove(path):
+    path.unlink()
+
+
+def garbage(path):
+    path.write_bytes(b"\xff\x00 garbage")
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def readable(path):
+    path.chmod(0o644)
+
+
+def open_to_others(path):
+    path.chmod(0o775)
+
+
+def without(line):
+    def change(path):
+        kept = [each for each in path.read_text().splitlines() if not each.startswith(line)]
+        path.write_text("\n".join(kept) + "\n")
+
+    return change
+
+
+def no_names(path):
+    kept = path.read_text().replace('names = ["a.example.org"]', "names = []")
+    path.write_text(kept)
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "says"),
+    [
+        ("keys/runtime.key", readable, "mode 0644 lets others read it"),
+        ("keys/runtime.key", remove, "restore it from a backup or make new keys"),
+        ("keys/runtime.crt", garbage, "is no certificate in PEM: remove"),
+        ("keys/runtime.crt", remove, "keys/runtime.crt: remove"),
+        ("keys/runtime-ca.crt", remove, "run `fedlap keys request` again"),
+        ("keys/superexec-secret", empty, "is empty"),
+        ("keys/supernode", remove, "restore it from a backup"),
+        ("keys", open_to_others, "`chmod go-w"),
+        ("organisation.env", remove, "run `fedlap keys request` again"),
+        ("organisation.env", without("FEDLAP_ORG_DATA"), "has no FEDLAP_ORG_DATA: run"),
+        ("organisation.env", garbage, "is not UTF-8 text: correct it"),
+        ("data/store/offline/identity", remove, "restore the store"),
+        ("federation.toml", no_names, "names no server"),
+        ("federation.toml", garbage, "get the file from the coordinator again"),
+        ("ca.crt", remove, "copy the file again"),
+        ("ca.crt", garbage, "copy the file again"),
+        ("start.sh", remove, "copy the coordinator's files here again"),
+        ("compose.yml", remove, "copy the coordinator's files here again"),
+    ],
+)
+def test_damage_to_an_organisations_folder(demo, file, damage, says):
+    folder = demo / "organisations" / "bank-01"
+    damage(folder / file)
+    (line,) = complaints(folder)
+    assert line.startswith("fail")
+    assert says in line
+    assert "Errno" not in line
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "says"),
+    [
+        ("superlink/ca.crt", garbage, "is not the same as"),
+        ("superlink/ca.crt", remove, "is not the same as"),
+        ("organisations/bank-01/ca.crt", garbage, "is no certificate in PEM"),
+        ("organisations/bank-01/ca.crt", remove, "copy the file again"),
+        ("organisations/bank-01/start.sh", remove, "`fedlap keys issue --out"),
+        ("superlink/federation.toml", garbage, "is not the same as"),
+        ("superlink/superexec-secret", empty, "is empty"),
+        ("superlink/server.crt", remove, "copy the file again"),
+        ("ca", open_to_others, "`chmod go-w"),
+        ("superlink", open_to_others, "`chmod go-w"),
+        ("superlink/start.sh", remove, "`fedlap keys issue --out"),
+        ("superlink/keys/bank-00.pub", garbage, "bank-00.pub is out of date"),
+        ("federation.toml", remove, "There is no federation.toml"),
+    ],
+)
+def test_damage_to_the_coordinators_folder(demo, file, damage, says):
+    folder = demo / "coordinator"
+    damage(folder / file)
+    (line,) = complaints(folder)
+    assert line.startswith("fail")
+    assert says in line
+    assert "Errno" not in line
+
+
+def test_the_certificate_of_another_authority(demo):
+    other = make_authority("other").certificate.public_bytes(Encoding.PEM)
+    (demo / "coordinator" / "organisations" / "bank-02" / "ca.crt").write_bytes(other)
+    (line,) = complaints(demo / "coordinator")
+    assert "is of another authority" in line
+
+
+def test_the_authoritys_key_may_be_in_a_safe(demo):
+    (demo / "coordinator" / "ca" / "ca.key").unlink()
+    assert complaints(demo / "coordinator") == []
+    shutil.rmtree(demo / "coordinator" / "ca")
+    assert complaints(demo / "coordinator") == []

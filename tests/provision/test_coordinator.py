@@ -1,3 +1,4 @@
+import shutil
 import stat
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -5,8 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.provision.certificates import names_of, read_certificate, read_pair
-from fedlap_app.provision.coordinator import Wishes, issue
+from fedlap_app.provision.certificates import (
+    certificate_fingerprint,
+    is_issued_by,
+    make_server,
+    names_of,
+    read_certificate,
+    read_pair,
+)
+from fedlap_app.provision.coordinator import Wishes, issue, warnings
 from fedlap_app.provision.federation import read_federation_file
 from fedlap_app.provision.organisation import make_request
 
@@ -148,3 +156,141 @@ def test_behind_a_proxy_organisations_and_superlink_have_ports_of_their_own(out,
     assert federation.address == "fedlap.example.org:443"
     assert "--host 127.0.0.1 --port 8000" in (out / "superlink" / "start.sh").read_text()
     assert issue(out, [], Wishes()).listen == ("127.0.0.1", 8000)
+
+
+def bytes_of(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_members_come_and_go_while_the_authoritys_key_is_away(out, requests):
+    one, two, three = (requests[name] for name in sorted(requests))
+    issue(out, [one, two], NEW)
+    certificates = [out / "ca" / "ca.crt", out / "superlink" / "ca.crt"]
+    before = [path.read_bytes() for path in certificates]
+    (out / "ca" / "ca.key").unlink()
+    assert "bank-02" in issue(out, [three], Wishes()).pins
+    assert "bank-00" not in issue(out, [], Wishes(remove=("bank-00",))).pins
+    assert [path.read_bytes() for path in certificates] == before
+    shutil.rmtree(out / "ca")
+    federation = issue(out, [one], Wishes())
+    authority = read_certificate(out / "organisations" / "bank-00" / "ca.crt")
+    assert certificate_fingerprint(authority) == federation.authority
+    assert is_issued_by(read_certificate(out / "superlink" / "server.crt"), authority)
+
+
+@pytest.mark.parametrize("wishes", [Wishes(renew=True), Wishes(servers=("other.example.org",))])
+def test_only_a_new_certificate_needs_the_authoritys_key(out, federation, wishes, tmp_path):
+    key = out / "ca" / "ca.key"
+    key.rename(tmp_path / "ca.key")
+    before = bytes_of(out)
+    with pytest.raises(ConfigError, match=r"bring ca/ca.key back"):
+        issue(out, [], wishes)
+    assert bytes_of(out) == before
+    (tmp_path / "ca.key").rename(key)
+    assert issue(out, [], wishes).authority == federation.authority
+
+
+def test_an_expired_certificate_needs_the_authoritys_key(out, federation, tmp_path):
+    files = out / "superlink" / "server.crt", out / "superlink" / "server.key"
+    authority = read_pair(out / "ca" / "ca.crt", out / "ca" / "ca.key")
+    make_server(authority, "banks", names_of(read_certificate(files[0])), -1).save(*files)
+    (out / "ca" / "ca.key").rename(tmp_path / "ca.key")
+    with pytest.raises(ConfigError, match=r"has expired .* bring ca/ca.key back"):
+        issue(out, [], Wishes())
+    (tmp_path / "ca.key").rename(out / "ca" / "ca.key")
+    assert issue(out, [], Wishes()).certificate_expires > datetime.now(UTC)
+
+
+def test_a_folder_with_a_federation_never_gets_a_new_authority(out, federation):
+    shutil.rmtree(out / "ca")
+    (out / "superlink" / "ca.crt").unlink()
+    before = bytes_of(out)
+    for wishes in (Wishes(), Wishes(renew=True)):
+        with pytest.raises(ConfigError, match="its authority is gone"):
+            issue(out, [], wishes)
+    assert bytes_of(out) == before
+
+
+def test_days_are_those_of_a_new_certificate_only(out, federation):
+    again = issue(out, [], Wishes(days=3650))
+    assert again.authority == federation.authority
+    assert again.certificate_expires == federation.certificate_expires
+
+
+def test_another_public_port_leaves_the_listening_address(out, requests):
+    given = list(requests.values())
+    issue(out, given, replace(NEW, port=8443, listen="127.0.0.1:8000"))
+    moved = issue(out, [], Wishes(port=9443))
+    assert (moved.port, moved.listen) == (9443, ("127.0.0.1", 8000))
+
+
+def test_without_a_proxy_the_superlink_follows_the_public_port(out, federation):
+    moved = issue(out, [], Wishes(port=9443))
+    assert (moved.port, moved.listen) == (9443, ("0.0.0.0", 9443))
+
+
+def test_a_proxy_and_the_superlink_behind_it_need_two_ports(out, requests):
+    given = list(requests.values())
+    with pytest.raises(ConfigError, match="the two collide"):
+        issue(out, given, replace(NEW, port=8443, listen="127.0.0.1:8443"))
+    assert not out.exists()
+    issue(out, given, replace(NEW, port=8443, listen="127.0.0.1:8000"))
+    with pytest.raises(ConfigError, match="the two collide"):
+        issue(out, [], Wishes(port=8000))
+    with pytest.raises(ConfigError, match="is not ADDRESS:PORT"):
+        issue(out, [], Wishes(listen=""))
+
+
+def test_an_ipv6_server_is_listened_for(out, requests):
+    given = list(requests.values())
+    assert issue(out, given, replace(NEW, servers=("2001:db8::7",))).listen == ("::", 8000)
+    assert "--host :: --port 8000" in (out / "superlink" / "start.sh").read_text()
+    proxy = (out / "superlink" / "nginx.conf").read_text().splitlines()
+    assert {"    listen 8000 ssl;", "    listen [::]:8000 ssl;"} <= set(proxy)
+
+
+def test_what_the_coordinator_is_warned_of(out, federation, places):
+    (open_port,) = warnings(None, federation)
+    assert "0.0.0.0:8000: whoever reaches that port can submit runs" in open_port
+    behind = issue(out, [], Wishes(port=8443, listen="127.0.0.1:8000"))
+    assert warnings(federation, behind) == []
+    renewed = make_request(places["bank-00"], renew=True)
+    after = issue(out, [renewed], Wishes(replace=True, remove=("bank-02",)))
+    replaced, removed = warnings(behind, after)
+    assert "run unregister.sh bank-00 first" in replaced
+    assert "run unregister.sh bank-02 first" in removed
+
+
+@pytest.mark.parametrize("other", ["Bank-01", "bank\ufe6301", "\uff42ank-01"])
+def test_two_members_whose_names_look_alike_are_refused(out, requests, other):
+    given = [replace(requests["bank-00"], name=other), requests["bank-01"]]
+    with pytest.raises(ConfigError, match="look alike"):
+        issue(out, given, NEW)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["ü" * 60, "a\u200bb", "a\x07b", "a`b", "\u2028"])
+def test_a_name_of_a_federation_that_is_refused(out, requests, name):
+    with pytest.raises(ConfigError, match="--name"):
+        issue(out, list(requests.values()), replace(NEW, name=name))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["ü" * 50, "a" + "ü" * 49, "x" * 100])
+def test_a_long_name_fits_into_the_certificates(out, requests, name):
+    assert issue(out, list(requests.values()), replace(NEW, name=name)).name == name
+
+
+@pytest.mark.parametrize("odd", ["a'b", 'a"b', "a$b", "a\nb", "a\\b", "a`b", "a%b", "a&b", "a|b"])
+def test_a_folder_that_scripts_and_the_proxy_could_not_name(tmp_path, requests, odd):
+    with pytest.raises(ConfigError, match="The path"):
+        issue(tmp_path / odd, list(requests.values()), NEW)
+    assert not (tmp_path / odd).exists()
+
+
+def test_what_the_administrator_added_to_the_environment_stays(out, federation):
+    path = out / "superlink" / "coordinator.env"
+    path.write_text(path.read_text() + "# ours\nFEDLAP_LOG=json\n")
+    before = path.read_text()
+    issue(out, [], Wishes())
+    assert path.read_text() == before

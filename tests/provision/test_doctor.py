@@ -1,4 +1,5 @@
 import http.server
+import re
 import shutil
 import ssl
 import threading
@@ -214,7 +215,6 @@ def test_data_of_another_organisation_and_a_lost_file(demo, link):
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        ("[]", "the federation file names no server"),
         ('["a b"]', "neither a host name nor an address"),
         ('["x\\u0000y"]', "neither a host name nor an address"),
         (f'["{"a" * 70}.org"]', "neither a host name nor an address"),
@@ -229,3 +229,10 @@ def test_a_server_name_that_cannot_be_one(demo, names, reason):
     file.write_text("\n".join(lines))
     found = complaints(look(demo))
     assert any(line.startswith("fail  SuperLink: ") and reason in line for line in found)
+
+
+def test_a_federation_file_without_a_server(demo):
+    file = demo.organisation("bank-00") / "federation.toml"
+    file.write_text(re.sub(r"(?m)^names = .*$", "names = []", file.read_text()))
+    (line,) = complaints(look(demo))
+    assert line.startswith("fail  federation: federation.toml names no server")

@@ -13,6 +13,7 @@ from fedlap_app.provision.coordinator import Wishes, issue
 from fedlap_app.provision.demo import make_demo
 from fedlap_app.provision.federation import read_federation_file
 from fedlap_app.provision.folders import slug
+from fedlap_app.provision.organisation import make_request
 from tests.provision.conftest import SMALL
 
 ODD = "Bank & Söhne $1 50% 'x'"
@@ -184,3 +185,74 @@ def test_a_supernode_is_forgotten_only_when_flower_says_so(demo, tmp_path, answe
     assert done.returncode == code, done.stderr
     assert known.exists() == bool(code)
     assert ("no such node" in done.stderr) == bool(code)
+
+
+def stand_in_for_flwr(folder, known):
+    """A `flwr` that registers and forgets keys in a file, one `id key` a line."""
+    (folder / "flwr").write_text(
+        f"""#!/bin/sh
+case "$2" in
+    register)
+        if grep -qF "$(cat "$3")" "{known}"; then echo "public key already in use"; exit 0; fi
+        id=$(($(wc -l < "{known}") + 1))
+        echo "$id $(cat "$3")" >> "{known}"
+        echo "{{\\"node-id\\": \\"$id\\"}}" ;;
+    unregister)
+        sed "s/^$3 .*/gone/" "{known}" > "{known}.new" && mv "{known}.new" "{known}"
+        echo '{{"success": true}}' ;;
+esac
+"""
+    )
+    (folder / "flwr").chmod(0o755)
+    known.write_text("")
+
+
+def test_a_new_key_is_registered_only_when_the_old_one_is_out(tmp_path, requests, places):
+    out = tmp_path / "c"
+    issue(out, list(requests.values()), Wishes(name="banks", servers=("a.org",)))
+    known = tmp_path / "known"
+    stand_in_for_flwr(tmp_path, known)
+    (out / "superlink" / "coordinator.env").write_text(f"FEDLAP_BIN='{tmp_path}'\n")
+
+    def script(name, *words):
+        return subprocess.run(
+            ["sh", out / "superlink" / name, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    for said in ("registered as SuperNode", "registered already"):
+        done = script("register.sh")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(said) == 3
+    renewed = make_request(places["bank-01"], renew=True)
+    issue(out, [renewed], Wishes(replace=True))
+    (out / "superlink" / "coordinator.env").write_text(f"FEDLAP_BIN='{tmp_path}'\n")
+    done = script("register.sh")
+    assert done.returncode == 2
+    assert "bank-01: not registered: another key of it is registered as SuperNode 2" in done.stderr
+    assert renewed.supernode_key not in known.read_text()
+    assert script("unregister.sh", "bank-01").returncode == 0
+    assert requests["bank-01"].supernode_key not in known.read_text()
+    assert script("register.sh").returncode == 0
+    assert renewed.supernode_key in known.read_text()
+
+
+def test_the_readme_has_the_whole_command_for_new_keys(demo, tmp_path):
+    folder = demo.organisation("bank-01")
+    readme = (folder / "README.md").read_text()
+    words = 'fedlap keys request --data "$FEDLAP_ORG_DATA" --out . --renew'
+    assert f"`. ./organisation.env` and then\n  `{words}`" in readme
+    (tmp_path / "fedlap").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "fedlap").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", f'. ./organisation.env; PATH="{tmp_path}:$PATH"; {words}'],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = ["keys", "request", "--data", str(folder / "data"), "--out", ".", "--renew"]
+    assert done.stdout.splitlines() == expected

@@ -24,10 +24,19 @@ def test_names_and_addresses_in_their_usual_form(given, kept):
 
 @pytest.mark.parametrize(
     "given",
-    ["https://x.org", "x.org:8000", "*.x.org", "300.1.1.1", "", "a b", "münchen.de", "a..b"],
+    [
+        *("https://x.org", "x.org:8000", "*.x.org", "300.1.1.1", "", "a b", "münchen.de", "a..b"),
+        "fe80::1%lo",
+    ],
 )
 def test_what_is_neither_is_refused(given):
     with pytest.raises(ConfigError, match="neither a host name nor an address"):
+        check_server_name(given)
+
+
+@pytest.mark.parametrize("given", ["0.0.0.0", "::", "0:0::0", "224.0.0.1"])
+def test_an_address_of_no_machine_is_refused(given):
+    with pytest.raises(ConfigError, match="is no address of one machine"):
         check_server_name(given)
 
 
@@ -40,6 +49,9 @@ def test_addresses_with_ports():
     assert host_and_port("2001:db8::7", 8000) == "[2001:db8::7]:8000"
     assert read_listen("[::1]:8000") == ("::1", 8000)
     assert read_listen("127.0.0.1:81") == ("127.0.0.1", 81)
-    for bad in ("8000", "localhost:8000", "127.0.0.1:0", "127.0.0.1:x"):
+    for bad in (
+        *("", "8000", "localhost:8000", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1:65536", "::1:80"),
+        *("127.0.0.1:\u0668\u0660", "127.0.0.1:\u00b2", "[fe80::1%lo]:80", "127.0.0.1]:80"),
+    ):
         with pytest.raises(ConfigError, match="is not ADDRESS:PORT"):
             read_listen(bad)

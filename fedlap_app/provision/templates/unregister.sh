@@ -8,12 +8,12 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
     exit 2
 }
 # `flwr` exits with 0 even when it fails, so its answer decides.
-answer=$(sh "$here/flwr.sh" supernode unregister "$(cat "$here/state/nodes/$1")" fedlap --format json 2>&1) || :
+answer=$(sh "$here/flwr.sh" supernode unregister "$(sed -n 1p "$here/state/nodes/$1")" fedlap --format json 2>&1) || :
 case "$answer" in
     *'"success": true'*)
         rm "$here/state/nodes/$1"
         echo "$1: its SuperNode is forgotten" ;;
     *)
-        echo "$1: not unregistered: $(printf '%s\n' "$answer" | sed -n 's|.*"error-message": *||p')" >&2
+        echo "$1: not unregistered: $(printf '%s\n' "$answer" | sed -n 's|.*"error-message": *||p') (if this SuperLink never knew it, delete $here/state/nodes/$1)" >&2
         exit 2 ;;
 esac
