@@ -128,7 +128,7 @@ def test_a_damaged_status_is_one_sentence(tmp_path):
 def test_a_status_of_another_shape_is_one_sentence(tmp_path, content):
     folder = write(tmp_path / "x-7")
     (folder / "status.json").write_text(content)
-    says_one_sentence_on(folder / "status.json")
+    assert_one_sentence_on(folder / "status.json")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_status_of_another_shape_is_one_sentence(tmp_path, content):
     ids=str,
 )
 def test_damaged_facts_are_one_sentence(tmp_path, changes):
-    says_one_sentence_on(write(tmp_path / "x-7", **changes) / "status.json")
+    assert_one_sentence_on(write(tmp_path / "x-7", **changes) / "status.json")
 
 
 def test_missing_facts_are_one_sentence(tmp_path):
@@ -165,16 +165,16 @@ def test_missing_facts_are_one_sentence(tmp_path):
     facts = json.loads(file.read_text())
     del facts["progress"]
     file.write_text(json.dumps(facts))
-    says_one_sentence_on(file)
+    assert_one_sentence_on(file)
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}", "null", '{"error": 1}'])
 def test_a_damaged_error_is_one_sentence(tmp_path, content):
     (tmp_path / "error.json").write_text(content)
-    says_one_sentence_on(tmp_path / "error.json")
+    assert_one_sentence_on(tmp_path / "error.json")
 
 
-def says_one_sentence_on(file):
+def assert_one_sentence_on(file):
     for form in ([], ["--json"]):
         shown = run("status", file.parent, *form)
         assert shown.exit_code == 2, shown.output

@@ -51,7 +51,7 @@ def scene(rings):
     return member, header, member.seal(np.ones(100), header)
 
 
-def refused(scene, data, match):
+def assert_refused(scene, data, match):
     member, header, sealed = scene
     accumulator = make_accumulator(header, member.senders)
     with pytest.raises(ProtocolError, match=match):
@@ -67,13 +67,15 @@ def test_only_ciphertexts_are_added(scene, tmp_path, thing, form):
     _, _, sealed = scene
     data, size = thing(tmp_path), Header.unpack(sealed)[1]
     if form == "bare":
-        return refused(scene, data, "does not begin with a header")
+        return assert_refused(scene, data, "does not begin with a header")
     if form == "behind a header":
-        return refused(scene, sealed[:size] + data, "were expected; they were cut or altered")
+        return assert_refused(
+            scene, sealed[:size] + data, "were expected; they were cut or altered"
+        )
     length = len(sealed) - size
     right = (data * (1 + length // len(data)))[:length]
     match = "An object of SEAL" if right[:2] == b"\x5e\xa1" else "no ciphertext of this protocol"
-    return refused(scene, sealed[:size] + right, match)
+    return assert_refused(scene, sealed[:size] + right, match)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +92,19 @@ def test_other_parameters_are_refused(scene, at, value, match):
     _, _, sealed = scene
     changed = bytearray(sealed)
     changed[Header.unpack(sealed)[1] + at] = value
-    refused(scene, bytes(changed), match)
+    assert_refused(scene, bytes(changed), match)
 
 
 def test_a_coefficient_above_the_prime_is_refused(scene):
     _, _, sealed = scene
     changed = bytearray(sealed)
     changed[-600:] = b"\xff" * 600
-    refused(scene, bytes(changed), "no residue of the agreed prime")
+    assert_refused(scene, bytes(changed), "no residue of the agreed prime")
 
 
 def test_a_ciphertext_of_three_polynomials_does_not_fit(scene):
     _, _, sealed = scene
-    refused(scene, sealed + bytes(CHOSEN.polynomial_bytes), "cut or altered")
+    assert_refused(scene, sealed + bytes(CHOSEN.polynomial_bytes), "cut or altered")
 
 
 def test_ciphertexts_under_different_keys_are_not_added(scene, rings):
