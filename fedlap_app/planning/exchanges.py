@@ -100,7 +100,7 @@ class Phase:
         nothing = dict.fromkeys(everyone, 0)
         card = {name: sizes.card(name) for name in everyone}
         hello = {name: sizes.packed((card[name], 0, 0, 1)) for name in everyone}
-        yield Exchange(messages.HELLO, sizes.packed((sizes.HEX, 1)), nothing, hello)
+        yield Exchange(messages.HELLO, sizes.HEX, nothing, hello)
         boxes = {
             sender: {
                 peer: sizes.pair_message(self.spec, sender, peer, self.frames[sender].slots)
