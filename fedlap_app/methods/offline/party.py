@@ -126,7 +126,14 @@ class Party:
 
     def forget(self, job: str) -> None:
         """Delete the files of a job."""
-        for path in self.root.glob(f"{_PREFIX}{job}-*"):
+        self._delete(job)
+
+    def forget_answers(self, job: str) -> None:
+        """Let a job start again; what it gave stays for a run that trains with it."""
+        self._delete(job, ANSWERED)
+
+    def _delete(self, job: str, what: str = "") -> None:
+        for path in self.root.glob(f"{_PREFIX}{job}-{what}*"):
             path.unlink(missing_ok=True)
 
     def make_room(self) -> None:

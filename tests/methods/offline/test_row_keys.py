@@ -76,6 +76,17 @@ def test_a_handshake_that_was_interrupted_goes_on(make_phase):
     assert len(names_by_node(phase, coordinator)) == 40
 
 
+def test_a_handshake_that_starts_again_leaves_the_order_to_the_run_before_it(make_phase):
+    phase = make_phase(rows=True)
+    job = phase.run(rows=True).request.job
+    part = phase.parts[0]
+    held = part.num_nodes + part.num_external
+    before = read_order(phase.root / part.name, job, held)
+    again = phase.run(rounds=2, rows=True, resume=False)
+    assert (again.request.kind, again.request.job) == ("pairs", job)
+    assert np.array_equal(read_order(phase.root / part.name, job, held), before)
+
+
 def test_edges_that_differ_stop_the_run(make_phase):
     first, second = make_phase(graph={"seed": 1}), make_phase(graph={"seed": 1, "edges": 91})
     with pytest.raises(RunError, match="list different edges"):
