@@ -12,6 +12,7 @@ from fedlap_app.graphs.folder import write_folder
 from fedlap_app.provision.certificates import make_server, names_of, read_pair
 from fedlap_app.provision.supernode_key import make_supernode_key
 from tests.integration.federation import ROOT, Federation
+from tests.integration.processes import wait_for
 from tests.integration.replay import assert_same_scores, replay
 from tests.integration.test_faults import BANKS, CONFIG, FRESH, LIMIT
 
@@ -148,8 +149,10 @@ def test_an_expired_certificate(banks, tmp_path):
         banks.superlink.start()
         done = banks.script("flwr.sh", "run", str(ROOT), "fedlap")
         assert done.returncode == 2
+        expired = f"the certificate {files[0]} expired on "
+        wait_for("the SuperLink says why", lambda: expired in banks.superlink.output)
         for told in (done.stderr, banks.superlink.output):
-            assert f"the certificate {files[0]} expired on " in told
+            assert expired in told
             assert "run 'fedlap keys issue --renew' at the coordinator" in told
     finally:
         for file, content in zip(files, right, strict=True):
