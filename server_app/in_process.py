@@ -15,22 +15,25 @@ from server_app.run import run
 DEFAULT_CLIENTS = 2
 
 
-def run_in_process(settings: Settings, observer: Observer) -> dict[str, Any]:
+def run_in_process(
+    settings: Settings, observer: Observer, run_id: int | None = None
+) -> dict[str, Any]:
     """Run the settings' method on the in-process grid and return the summary."""
+    run_id = run_id or new_run_id()
     settings = settings.with_clients(count_clients(settings))
     if settings.store_dir:
         _make_folder(Path(settings.store_dir))
     if settings.method == "central":
-        return run_central(settings, new_run_id(), observer)
-    return run(make_grid(settings), settings, observer)
+        return run_central(settings, run_id, observer)
+    return run(make_grid(settings, run_id), settings, observer)
 
 
-def make_grid(settings: Settings) -> InProcessGrid:
+def make_grid(settings: Settings, run_id: int | None = None) -> InProcessGrid:
     """An in-process grid for the settings, whose `clients` is set."""
     from client_app.app import app
 
     configs = partition_configs(settings.clients)
-    return InProcessGrid(app, configs, settings.to_config(), run_id=new_run_id())
+    return InProcessGrid(app, configs, settings.to_config(), run_id=run_id or new_run_id())
 
 
 def _make_folder(path: Path) -> None:

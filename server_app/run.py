@@ -38,10 +38,10 @@ def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     board = Board(folder, patient)
     try:
         summary = _phases(patient, settings, folder, observer, board)
+        board.end("finished")
     except BaseException as error:
         _note_end(folder, board, error)
         raise
-    board.end("finished")
     log(INFO, "Test accuracy: %.2f %%", 100 * summary["accuracy"]["test"])
     log(INFO, "Run folder: %s", folder.path)
     return summary
@@ -53,6 +53,9 @@ def _note_end(folder: RunFolder, board: Board, error: BaseException) -> None:
     says = str(error) if isinstance(error, FedLapError) else type(error).__name__
     reason = "stopped from outside" if stopped else says
     with contextlib.suppress(OSError):
+        if folder.summary() is not None:  # the signal came after the last file of the run
+            board.end("finished")
+            return
         folder.write_json("error.json", {"error": reason})
         board.end("stopped" if stopped else "failed", reason)
 

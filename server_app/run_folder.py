@@ -14,6 +14,12 @@ from fedlap_app.learning.model_file import ModelFile
 from fedlap_app.settings import Settings
 
 
+def root_of(settings: Settings) -> Path:
+    """Where the run folders of these settings are."""
+    root = Path(settings.run_dir).expanduser() if settings.run_dir else places.runs_dir()
+    return root.absolute()
+
+
 class RunFolder:
     """Files of one run, below an absolute path."""
 
@@ -23,10 +29,9 @@ class RunFolder:
     @classmethod
     def create(cls, settings: Settings, run_id: int) -> "RunFolder":
         """Make a new folder whose name ends with the number of the run."""
-        root = Path(settings.run_dir).expanduser() if settings.run_dir else places.runs_dir()
         data = Path(settings.data).name if settings.data else settings.dataset
         stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-        path = root.absolute() / f"{stamp}-{data}-{settings.method}-{run_id}"
+        path = root_of(settings) / f"{stamp}-{data}-{settings.method}-{run_id}"
         try:
             path.mkdir(parents=True)
         except OSError as error:
@@ -46,6 +51,13 @@ class RunFolder:
         """Write a file of the run atomically; numbers that are not finite become null."""
         text = json.dumps(_jsonable(value), indent=2, allow_nan=False)
         self._replace(name, (text + "\n").encode())
+
+    def summary(self) -> dict[str, Any] | None:
+        """Summary of a run that came to its end, else nothing; null where a score is none."""
+        if not (self.path / "summary.json").exists():
+            return None
+        summary: dict[str, Any] = self.read_json("summary.json")
+        return summary
 
     def read_json(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
         """Read a file of the run."""

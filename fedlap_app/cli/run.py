@@ -47,7 +47,7 @@ def run(
     Does what `flwr run .` does, in a simulation on a SuperLink of its own that is stopped at the
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
-    from server_app.run_folder import RunFolder
+    from server_app.run_folder import RunFolder, root_of
 
     values = collect(conf, options)
     settings = parse_settings(values)
@@ -65,8 +65,7 @@ def run(
         run_id = flower.submit({**values, "clients": nodes}, nodes)  # type: ignore[dict-item]
         say(f"Run {run_id} is on its way")
         status = _wait(flower, run_id, timeout * _HOUR)
-        root = Path(settings.run_dir) if settings.run_dir else None
-        folder = RunFolder.find(run_id, root)
+        folder = RunFolder.find(run_id, root_of(settings))
     if status != "finished:completed":
         say(f"{_reason(folder, flower)} ({status})", logging.ERROR)
         sys.exit(1)
@@ -134,7 +133,8 @@ def _show(summary: dict[str, Any], as_json: bool) -> None:
         return
     click.echo(f"{summary['method']} on {summary['dataset']}, {summary['clients']} organisations")
     for split, value in summary["accuracy"].items():
-        click.echo(f"  {split + ' accuracy':<16} {100 * value:.2f} %")
+        text = "none: there are no such nodes" if value is None else f"{100 * value:.2f} %"
+        click.echo(f"  {split + ' accuracy':<16} {text}")
     stage = f" in stage {summary['best_stage']}" if len(summary["stages"]) > 1 else ""
     click.echo(f"  best round       {summary['best_round']}{stage}, {summary['rounds']} in all")
     click.echo(f"  run folder       {summary['run_folder']}")

@@ -69,7 +69,7 @@ def train(
     try:
         with terminated_like_interrupted():
             for seed in range(first, first + seeds):
-                summaries.append(_run(replace(settings, seed=seed)))
+                _run(replace(settings, seed=seed), summaries)
     finally:
         # After Ctrl-C the seeds that were finished still count.
         if summaries:
@@ -106,10 +106,21 @@ def _warn_of_leakage(settings: Settings) -> None:
             say(one_line(settings))
 
 
-def _run(settings: Settings) -> dict[str, Any]:
+def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
+    """Run a seed and add its summary, also when Ctrl-C comes after its last file."""
     from server_app.in_process import run_in_process
+    from server_app.local_grid import new_run_id
+    from server_app.run_folder import RunFolder, root_of
 
-    return run_in_process(settings, Bar(f"{settings.method}, seed {settings.seed}"))
+    run_id, before = new_run_id(), len(summaries)
+    bar = Bar(f"{settings.method}, seed {settings.seed}")
+    try:
+        summaries.append(run_in_process(settings, bar, run_id))
+    except KeyboardInterrupt:
+        folder = RunFolder.find(run_id, root_of(settings))
+        if len(summaries) == before and folder and (summary := folder.summary()):
+            summaries.append(summary)
+        raise
 
 
 def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
@@ -141,7 +152,12 @@ def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float)
 def _percent(summaries: list[dict[str, Any]], score: str, split: str) -> list[float]:
     """A score of every seed in percent; a split without nodes has none."""
     values = [summary[score][split] for summary in summaries]
-    return [100 * value for value in values if math.isfinite(value)]
+    return [100 * value for value in values if _is_score(value)]
+
+
+def _is_score(value: float | None) -> bool:
+    """Whether a split has nodes: without them a score is NaN, and null in a file."""
+    return value is not None and math.isfinite(value)
 
 
 def _mean(values: list[float]) -> float | None:
@@ -162,7 +178,7 @@ def _text(report: dict[str, Any], last: dict[str, Any]) -> str:
     if len(report["seeds"]) == 1:
         for name, scores in last["client_accuracy"].items():
             test = scores["test"]
-            lines.append(f"    {name:<14} {100 * test:.2f} %" if test == test else f"    {name}")
+            lines.append(f"    {name:<14} {100 * test:.2f} %" if _is_score(test) else f"    {name}")
     lines += [
         f"  sent per organisation  {report['bytes_up_per_client'] / 1e6:.2f} MB",
         f"  seconds  {report['seconds']:.1f}",

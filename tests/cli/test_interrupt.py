@@ -9,6 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from fedlap_app.cli import main
+from server_app import run, summary
 
 FEDLAP = Path(sys.executable).parent / "fedlap"
 SMALL = ["--accounts", "240", "--clients", "3", "--hidden", "8", "--vectors", "12"]
@@ -65,3 +69,30 @@ def test_seeds_that_were_finished_are_reported(tmp_path):
     finished = len(list(tmp_path.glob("runs/*/summary.json")))
     assert report["seeds"] == list(range(finished))
     assert len(report["accuracies"]) == finished
+
+
+@pytest.fixture
+def late(monkeypatch):
+    """Ctrl-C just after the last file of the second run; gives the summaries."""
+    calls = []
+
+    def write_summary(*words, **facts):
+        found = summary.write_summary(*words, **facts)
+        calls.append(found)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(run, "write_summary", write_summary)
+    return calls
+
+
+def test_a_seed_counts_once_its_summary_is_written(late, own_home):
+    done = CliRunner().invoke(main, ["train", *SMALL, "--rounds", "2", "--seeds", "5", "--json"])
+    assert done.exit_code == 130
+    report = json.loads(done.stdout)
+    assert report["seeds"] == [0, 1]
+    assert report["accuracies"] == [100 * found["accuracy"]["test"] for found in late]
+    for folder in map(Path, report["run_folders"]):
+        assert json.loads((folder / "status.json").read_text())["state"] == "finished"
+        assert not (folder / "error.json").exists()

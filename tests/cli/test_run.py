@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -135,3 +137,25 @@ def test_other_reasons_of_flower_are_one_line(monkeypatch, own_home):
     assert done.output.splitlines()[1:] == [
         "Error: flwr run did not start: Server error 501 For more information check: x"
     ]
+
+
+def test_the_summary_of_a_run_without_validation_nodes(told, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "runs" / "20261118-120000-banks-fedlap+-77"
+    folder.mkdir(parents=True)
+    summary = {
+        "method": "fedlap+",
+        "dataset": "banks",
+        "clients": 3,
+        "accuracy": {"val": None, "test": 0.5},
+        "stages": [{}],
+        "best_round": 4,
+        "rounds": 4,
+        "run_folder": str(folder),
+    }
+    (folder / "summary.json").write_text(json.dumps(summary))
+    told("finished:completed")
+    done = run("--superlink", "127.0.0.1:8000", "--run-dir", "~/runs")
+    assert done.exit_code == 0, done.output
+    assert "val accuracy     none" in done.stdout
+    assert "test accuracy    50.00 %" in done.stdout
