@@ -53,7 +53,7 @@ def _note_end(folder: RunFolder, board: Board, error: BaseException) -> None:
     says = str(error) if isinstance(error, FedLapError) else type(error).__name__
     reason = "stopped from outside" if stopped else says
     with contextlib.suppress(OSError):
-        if folder.summary() is not None:  # the signal came after the last file of the run
+        if folder.finished:  # the signal came after the last file of the run
             board.end("finished")
             return
         folder.write_json("error.json", {"error": reason})

@@ -52,12 +52,10 @@ class RunFolder:
         text = json.dumps(_jsonable(value), indent=2, allow_nan=False)
         self._replace(name, (text + "\n").encode())
 
-    def summary(self) -> dict[str, Any] | None:
-        """Summary of a run that came to its end, else nothing; null where a score is none."""
-        if not (self.path / "summary.json").exists():
-            return None
-        summary: dict[str, Any] = self.read_json("summary.json")
-        return summary
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end: the summary is its last file."""
+        return (self.path / "summary.json").exists()
 
     def read_json(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
         """Read a file of the run."""

@@ -118,8 +118,8 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
         summaries.append(run_in_process(settings, bar, run_id))
     except KeyboardInterrupt:
         folder = RunFolder.find(run_id, root_of(settings))
-        if len(summaries) == before and folder and (summary := folder.summary()):
-            summaries.append(summary)
+        if len(summaries) == before and folder and folder.finished:
+            summaries.append(folder.read_json("summary.json"))
         raise
 
 

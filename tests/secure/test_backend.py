@@ -154,4 +154,5 @@ def test_two_members_are_warned(rings):
 
 def test_a_single_sender_is_warned_of(rings):
     with pytest.warns(InsecureWarning, match="1 members get block sums from a single sender"):
-        make_backend("mask", rings(4)[0], senders={"client-01": ["client-02"]})
+        backend = make_backend("mask", rings(4)[0], senders={"client-01": ["client-02"]})
+    assert "single sender" in backend.weakness

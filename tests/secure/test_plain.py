@@ -32,7 +32,8 @@ def add(header, members, contributions):
 
 def test_it_warns(rings):
     with pytest.warns(InsecureWarning, match="protects nothing"):
-        make_backend("plain", rings(5)[0])
+        backend = make_backend("plain", rings(5)[0])
+    assert "protects nothing" in backend.weakness
 
 
 def test_sum_is_that_of_numpy_in_any_order_of_arrival(members, sealed):
