@@ -129,7 +129,7 @@ def _party(organisation: Organisation) -> Party:
         spec=organisation.settings.offline_spec,
         secrets=secrets,
         root=organisation.store.root,
-        limits=organisation.limits,
+        policy=organisation.policy,
         pinned=pinned,
     )
     _parties[id(organisation)] = organisation, party
@@ -144,10 +144,11 @@ def _secrets(organisation: Organisation) -> tuple[Secrets, frozenset[str]]:
         simulated = simulated_secrets(organisation.settings.seed, organisation.name)
         return simulated, organisation.named
     pins = org_pins(organisation.folder / "org.toml")
-    trust = organisation.settings.trust_on_first_use
+    trust = organisation.settings.trust_on_first_use and organisation.policy.trust_on_first_use
+    own_pins = frozenset(pins)
     where = organisation.store.root / "offline"
     if organisation.federation is not None:
         own = stored_secrets(where, {}, trust=False).identity.fingerprint
         given = federation_pins(organisation.federation, organisation.name, own)
         pins = merge_pins(pins, given)
-    return stored_secrets(where, pins, trust=trust), frozenset(pins)
+    return stored_secrets(where, pins, trust=trust), own_pins

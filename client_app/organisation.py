@@ -20,7 +20,7 @@ from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.specs import ModelSpec
 from fedlap_app.methods.offline.bases import Bases
-from fedlap_app.privacy.limits import NO_LIMITS, Limits, read_limits
+from fedlap_app.privacy.policy import SAFE, SIMULATED, Policy, read_policy
 from fedlap_app.provision.federation import FILE as FEDERATION_FILE
 from fedlap_app.provision.pins import org_pins
 from fedlap_app.settings import Settings, parse_settings
@@ -38,7 +38,7 @@ class Organisation:
     """What the handlers of one client work with.
 
     `folder` is set in a deployment only, and so is `federation`, the file of pinned fingerprints.
-    `limits` are those of its folder, and `named` the organisations that this pins by name, which
+    `policy` is that of its folder, and `named` the organisations that this pins by name, which
     is what counts in a simulation, where all fingerprints follow from the seed.
     """
 
@@ -47,7 +47,7 @@ class Organisation:
     store: Store
     folder: Path | None = None
     federation: Path | None = None
-    limits: Limits = NO_LIMITS
+    policy: Policy = SAFE
     named: frozenset[str] = frozenset()
 
     @property
@@ -161,11 +161,12 @@ def _load(context: Context, settings: Settings) -> Organisation:
             # Benchmark data is public, so the server may read what is wrong with it.
             raise ConfigError(str(error)) from None
     store = Store(_store_root(context, settings, subgraph.name))
-    limits = read_limits(folder) if folder else NO_LIMITS
     if not _is_deployed(context):
+        policy = read_policy(folder, SIMULATED) if folder else SIMULATED
         named = org_pins(folder / "org.toml") if folder else ()
-        return Organisation(subgraph, settings, store, limits=limits, named=frozenset(named))
-    return Organisation(subgraph, settings, store, folder, _federation_file(context), limits)
+        return Organisation(subgraph, settings, store, policy=policy, named=frozenset(named))
+    federation = _federation_file(context)
+    return Organisation(subgraph, settings, store, folder, federation, read_policy(folder))
 
 
 def _is_deployed(context: Context) -> bool:

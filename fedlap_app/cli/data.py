@@ -19,7 +19,7 @@ from fedlap_app.graphs.organisation import FILE
 from fedlap_app.graphs.partitions import PARTITIONS
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.graphs.tables import FORMATS
-from fedlap_app.privacy.limits import read_limits
+from fedlap_app.privacy.policy import read_policy
 
 
 @click.command(epilog="Example: fedlap datasets --json")
@@ -149,7 +149,7 @@ def _read_all(folders: Sequence[Path], directed: bool) -> tuple[list[Subgraph], 
     for path in dict.fromkeys(paths):
         try:
             parts.append(read_folder(path, directed=directed))
-            read_limits(path)
+            read_policy(path)
         except DataError as error:
             problems.append(str(error))
     return parts, problems

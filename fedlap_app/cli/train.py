@@ -82,10 +82,10 @@ def _look_at(settings: Settings) -> None:
     """Read all folders first: on one machine a fault can be named, and a misfit told."""
     from fedlap_app.graphs.agreement import check_federation
     from fedlap_app.graphs.folder import federation_folders, read_federation
-    from fedlap_app.privacy.limits import read_limits
+    from fedlap_app.privacy.policy import read_policy
 
     for folder in federation_folders(settings.data):
-        read_limits(folder)
+        read_policy(folder)
     for problem in check_federation(read_federation(settings.data, directed=settings.directed)):
         say(problem, logging.WARNING)
 

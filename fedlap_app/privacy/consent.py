@@ -1,4 +1,4 @@
-"""Whether an organisation's own limits allow what a run asks of it.
+"""Whether an organisation's own policy allows what a run asks of it.
 
 Only the organisation's client asks, before its first product and before every further one, so
 that no server can overrule it. What it answers names the limit and how far it would be passed;
@@ -13,7 +13,7 @@ from fedlap_app.errors import ConsentError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.density import own_density
 from fedlap_app.privacy.leakage import largest_vectors_auc, worst_case_auc
-from fedlap_app.privacy.limits import Limits
+from fedlap_app.privacy.policy import Policy
 from fedlap_app.privacy.tally import Tally, graph_mark
 
 ATTACKER = (
@@ -55,22 +55,22 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Consent:
-    """An organisation's limits and what it has exchanged so far.
+    """An organisation's policy and what it has exchanged so far.
 
     Attributes
     ----------
     subgraph
         What the organisation holds.
-    limits
-        Its limits.
+    policy
+        What it allows.
     pinned
-        Organisations whose fingerprint it has pinned by itself.
+        Organisations whose fingerprint its own file pins.
     tally
         Vectors exchanged.
     """
 
     subgraph: Subgraph
-    limits: Limits
+    policy: Policy
     pinned: frozenset[str]
     tally: Tally
 
@@ -100,14 +100,14 @@ class Consent:
         """Refuse a job that passes a limit."""
         self.require_partners(asked)
         self._require_settings(asked)
-        if self.limits.most_vectors is not None or self.limits.largest_auc is not None:
+        if self.policy.most_vectors is not None or self.policy.largest_auc is not None:
             before = self.exchanged(besides=asked.job)
             self._require_vectors(before, asked)
             self._require_auc(before + asked.vectors)
 
     def require_partners(self, asked: Asked) -> None:
         """Refuse a job with too few pinned organisations, or one that shows who borders whom."""
-        least = self.limits.least_pinned_partners
+        least = self.policy.least_pinned_partners
         found = len(self.pinned.intersection(asked.partners))
         if least is not None and found < least:
             raise ConsentError(
@@ -115,7 +115,7 @@ class Consent:
                 f"the {len(asked.partners)} other organisations of this run; it can pin more in "
                 "its org.toml"
             )
-        if self.limits.hide_topology and not asked.hide_topology:
+        if self.policy.hide_topology and not asked.hide_topology:
             raise ConsentError(
                 "its limit hide-topology = true does not allow this run, which shows the server "
                 "who shares edges with whom: set hide-topology = true, and no method with "
@@ -124,22 +124,21 @@ class Consent:
 
     def _require_settings(self, asked: Asked) -> None:
         for what, value, allowed in (
-            ("backend", asked.backend, self.limits.backends),
-            ("operator", asked.operator, self.limits.operators),
+            ("backend", asked.backend, self.policy.backends),
+            ("operator", asked.operator, self.policy.operators),
         ):
             if allowed is not None and value not in allowed:
                 raise ConsentError(
                     f"its limit {what}s = {', '.join(allowed)} does not allow {what} = "
                     f"'{value}': set {what} = '{allowed[0]}'"
                 )
-        if self.limits.backends is not None and not asked.pads:
+        if not asked.pads and not self.policy.unpadded_sums:
             raise ConsentError(
-                f"its limit backends = {', '.join(self.limits.backends)} does not allow "
-                "insecure-no-pads: leave it out"
+                "its limit unpadded-sums = false does not allow insecure-no-pads: leave it out"
             )
 
     def _require_vectors(self, before: int, asked: Asked) -> None:
-        most = self.limits.most_vectors
+        most = self.policy.most_vectors
         if most is None or before + asked.vectors <= most:
             return
         left = max(most - before, 0) // asked.products
@@ -152,7 +151,7 @@ class Consent:
         )
 
     def _require_auc(self, vectors: int) -> None:
-        bound = self.limits.largest_auc
+        bound = self.policy.largest_auc
         if bound is not None and self.auc(vectors) > bound:
             raise ConsentError(
                 f"its limit largest-auc = {bound:g} does not allow the vectors of this job; its "
@@ -165,9 +164,9 @@ class Consent:
         says = (
             f"{so_far} vectors exchanged since the graph last changed, AUC {self.auc(so_far):.4f}"
         )
-        if self.limits.largest_auc is not None:
+        if self.policy.largest_auc is not None:
             most = largest_vectors_auc(
-                self.subgraph.num_nodes, self.density, self.limits.largest_auc
+                self.subgraph.num_nodes, self.density, self.policy.largest_auc
             )
-            says += f"; largest-auc = {self.limits.largest_auc:g} allows {most} in all"
+            says += f"; largest-auc = {self.policy.largest_auc:g} allows {most} in all"
         return f"{says} ({ATTACKER})"

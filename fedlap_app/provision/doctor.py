@@ -19,7 +19,7 @@ from fedlap_app.planning.exchanges import Phase
 from fedlap_app.planning.room import disk_of
 from fedlap_app.planning.shape import equal_parts
 from fedlap_app.planning.traffic import traffic_of
-from fedlap_app.privacy.limits import read_limits
+from fedlap_app.privacy.policy import read_policy
 from fedlap_app.provision.certificates import (
     certificate_fingerprint,
     names_of,
@@ -76,7 +76,7 @@ def examine(
     store = store or data / "store"
     try:
         subgraph = read_folder(data, directed=chosen.directed if chosen else False)
-        read_limits(data)
+        read_policy(data)
     except FedLapError as error:
         return [*found, bad("data", str(error))]
     found += _data(subgraph, federation)

@@ -13,7 +13,7 @@ from fedlap_app.methods.offline.newest import Newest
 from fedlap_app.methods.offline.secrets import Secrets
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.privacy.consent import Consent
-from fedlap_app.privacy.limits import NO_LIMITS, Limits
+from fedlap_app.privacy.policy import SIMULATED, Policy
 from fedlap_app.privacy.tally import Tally
 from fedlap_app.secure.card import issue_card
 
@@ -48,8 +48,8 @@ class Party:
         Long-term secrets.
     root
         Folder of the organisation's store.
-    limits
-        What the organisation allows at most.
+    policy
+        What the organisation allows.
     pinned
         Organisations whose fingerprint it has pinned by itself.
     """
@@ -58,7 +58,7 @@ class Party:
     spec: OfflineSpec
     secrets: Secrets
     root: Path
-    limits: Limits = NO_LIMITS
+    policy: Policy = SIMULATED
     pinned: frozenset[str] = frozenset()
 
     @property
@@ -88,9 +88,9 @@ class Party:
 
     @cached_property
     def consent(self) -> Consent:
-        """The organisation's limits and what it has exchanged so far."""
+        """The organisation's policy and what it has exchanged so far."""
         tally = Tally(self.root, durable=self.durable)
-        return Consent(self.subgraph, self.limits, self.pinned, tally)
+        return Consent(self.subgraph, self.policy, self.pinned, tally)
 
     @property
     def folder(self) -> Path:

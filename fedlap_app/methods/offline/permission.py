@@ -9,7 +9,7 @@ from fedlap_app.errors import ConsentError
 from fedlap_app.methods.offline.party import Party, log
 from fedlap_app.privacy.consent import Asked
 from fedlap_app.privacy.ledger import Ledger
-from fedlap_app.privacy.limits import NO_LIMITS
+from fedlap_app.privacy.policy import SIMULATED
 from fedlap_app.secure.ckks.profiles import is_padded
 
 
@@ -38,7 +38,7 @@ class Permission:
         vectors
             Vectors up to the next product; those that the settings plan count in any case.
         """
-        if self._party.limits == NO_LIMITS:
+        if self._party.policy == SIMULATED:
             return
         spec, consent = self._party.spec, self._party.consent
         asked = Asked(

@@ -28,6 +28,9 @@ def folders(settings, tmp_path):
     for subgraph in load_federation(settings.data_spec):
         found.append(tmp_path / "orgs" / subgraph.name)
         write_folder(subgraph, found[-1])
+        open_up = ("unpadded-sums = true", "hide-topology = false", "backends = ['mask', 'ckks']")
+        lines = open_up if subgraph.name != LIMITED else ()
+        limit(found[-1], "trust-on-first-use = true", *lines, table="policy")
     return found
 
 
@@ -94,7 +97,7 @@ def test_within_the_limits_nothing_changes(settings, folders):
         (
             'backends = ["ckks"]',
             {"backend": "ckks", "insecure_no_pads": True},
-            "does not allow insecure-no-pads",
+            "unpadded-sums = false does not allow insecure-no-pads",
         ),
         ('operators = ["rw", "sym"]', {"operator": "laplacian"}, "operators = rw, sym does not"),
         ("hide-topology = true", {"hide_topology": False}, "its limit hide-topology = true does"),

@@ -121,6 +121,8 @@ def test_edges_that_differ_stop_the_run_with_counts(settings, tmp_path):
     for subgraph in load_federation(settings.data_spec):
         write_folder(subgraph, tmp_path / "orgs" / subgraph.name)
         folders.append(tmp_path / "orgs" / subgraph.name)
+        with (folders[-1] / "org.toml").open("a") as file:
+            file.write("[policy]\ntrust-on-first-use = true\n")
     table = folders[1] / "edges.csv"
     lines = table.read_text().splitlines()
     shared = [line for line in lines if line.split(",")[2] == "bank-00"]

@@ -1,4 +1,4 @@
-"""The table [consent] of org.toml."""
+"""The table [policy] of org.toml, and its older name."""
 
 import pytest
 from click.testing import CliRunner
@@ -7,7 +7,7 @@ from fedlap_app.cli import main
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.folder import write_folder
-from fedlap_app.privacy.limits import NO_LIMITS, Limits, parse_limits, read_limits
+from fedlap_app.privacy.policy import SAFE, SIMULATED, Policy, parse_policy, read_policy
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,31 @@ def add(folder, text):
         file.write(text)
 
 
-def test_all_limits_are_read(folder):
-    assert read_limits(folder) == NO_LIMITS
+@pytest.mark.parametrize("table", ["policy", "consent"])
+def test_all_limits_are_read(folder, table):
+    assert read_policy(folder) == SAFE
+    assert read_policy(folder, SIMULATED) == SIMULATED
     add(
         folder,
-        "[consent]\nmost-vectors = 100\nleast-pinned-partners = 2\nlargest-auc = 0.75\n"
+        f"[{table}]\nmost-vectors = 100\nleast-pinned-partners = 2\nlargest-auc = 0.75\n"
         'backends = ["ckks", "mask"]\noperators = ["sym"]\nhide-topology = true\n',
     )
-    assert read_limits(folder) == Limits(100, 2, 0.75, ("ckks", "mask"), ("sym",), True)
+    assert read_policy(folder) == Policy(100, 2, 0.75, ("sym",), ("ckks", "mask"), True)
+    assert not read_policy(folder, SIMULATED).unpadded_sums
+
+
+def test_both_names_of_the_table_go_together_but_not_for_one_key(folder):
+    add(folder, "[consent]\nmost-vectors = 3\n[policy]\njobs-a-day = 2\n")
+    assert read_policy(folder) == Policy(most_vectors=3, jobs_a_day=2)
+    add(folder, "most-vectors = 4\n")
+    with pytest.raises(DataError, match=r"most-vectors is in \[policy\] and in \[consent\]"):
+        read_policy(folder)
+
+
+def test_what_a_run_could_weaken_is_closed_by_default():
+    assert SAFE.backends == ("ckks", "mask")
+    assert SAFE.hide_topology
+    assert not (SAFE.unpadded_sums or SAFE.trust_on_first_use or SAFE.server_steps)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +73,7 @@ def test_all_limits_are_read(folder):
 )
 def test_a_wrong_table_is_refused_in_one_sentence(table, sentence):
     with pytest.raises(DataError) as caught:
-        parse_limits(table)
+        parse_policy(table)
     assert sentence in str(caught.value)
 
 
@@ -71,4 +88,4 @@ def test_a_value_in_place_of_the_table_is_refused(folder):
     text = (folder / "org.toml").read_text()
     (folder / "org.toml").write_text("consent = 3\n" + text)
     with pytest.raises(DataError, match="consent is not a table"):
-        read_limits(folder)
+        read_policy(folder)

@@ -1,0 +1,171 @@
+"""The table ``[policy]`` of an organisation's ``org.toml``: what it allows, whoever asks.
+
+A run can ask for less protection than the defaults only where this file allows it. They hold when
+the table is absent. A simulation, whose parts are in one process anyway, has the same keys and
+leaves everything open that it does not name. ``[consent]`` is an older name of the table.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import DataError
+from fedlap_app.graphs.organisation import FILE, parse_file
+from fedlap_app.knobs import key_of, nearest
+from fedlap_app.secure.choice import BACKENDS
+from fedlap_app.spectral.operators import KINDS
+
+TABLES = ("policy", "consent")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an organisation allows; None: no limit.
+
+    Attributes
+    ----------
+    most_vectors
+        Vectors exchanged since its graph last changed, over all jobs together.
+    least_pinned_partners
+        Other organisations of a run whose fingerprint its own ``[peers]`` pins.
+    largest_auc
+        AUC of the paper's worst-case attacker on the edges among its own nodes.
+    operators, backends
+        What a run may use.
+    hide_topology
+        Whether a run must hide who shares edges with whom.
+    unpadded_sums
+        Whether ciphertexts without pads inside are allowed.
+    trust_on_first_use
+        Whether organisations without a pin are accepted when a run asks for it.
+    server_steps
+        Whether single gradients may leave unsealed (``optimizer-at = "server"``).
+    jobs_a_day, runs_a_day
+        Jobs before training, and training runs, that begin within 24 hours.
+    most_rounds, most_stages, most_evaluations
+        Training rounds, stages of self-training and evaluations of one run.
+    least_scored_nodes
+        Nodes that a split must have for its scores to leave.
+    """
+
+    most_vectors: int | None = None
+    least_pinned_partners: int | None = None
+    largest_auc: float | None = None
+    operators: tuple[str, ...] | None = None
+    backends: tuple[str, ...] | None = ("ckks", "mask")
+    hide_topology: bool = True
+    unpadded_sums: bool = False
+    trust_on_first_use: bool = False
+    server_steps: bool = False
+    jobs_a_day: int | None = 24
+    runs_a_day: int | None = 24
+    most_rounds: int | None = 1000
+    most_stages: int | None = 10
+    most_evaluations: int | None = 32
+    least_scored_nodes: int = 10
+
+
+SAFE = Policy()
+SIMULATED = Policy(
+    backends=None,
+    hide_topology=False,
+    unpadded_sums=True,
+    trust_on_first_use=True,
+    server_steps=True,
+    jobs_a_day=None,
+    runs_a_day=None,
+    most_rounds=None,
+    most_stages=None,
+    most_evaluations=None,
+    least_scored_nodes=0,
+)
+
+
+def read_policy(folder: Path, absent: Policy = SAFE) -> Policy:
+    """Policy of the organisation folder.
+
+    Parameters
+    ----------
+    folder
+        Holds ``org.toml``.
+    absent
+        What holds for keys that the file does not have.
+    """
+    path = folder / FILE
+    facts = parse_file(path)
+    values: dict[str, Any] = {}
+    for name in TABLES:
+        table = facts.get(name, {})
+        if not isinstance(table, dict):
+            raise DataError(f"{path}: {name} is not a table: write [{name}] and its keys below.")
+        if twice := sorted(values.keys() & table.keys()):
+            raise DataError(f"{path}: {twice[0]} is in [policy] and in [consent]: keep one.")
+        try:
+            parse_policy(table)
+        except DataError as error:
+            raise DataError(f"{path}, [{name}]: {error}") from None
+        values |= table
+    return parse_policy(values, absent)
+
+
+def parse_policy(table: Mapping[str, Any], absent: Policy = SAFE) -> Policy:
+    """Check the keys and values of the table; keys that it has not are those of `absent`."""
+    known = {key_of(entry.name): entry.name for entry in fields(Policy)}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise DataError(f"unknown limit {key!r}: the nearest is {nearest(key, known)!r}.")
+        values[known[key]] = _READERS.get(known[key], _count)(key, value)
+    if "backends" in values:  # who names back ends means them with their pads
+        values.setdefault("unpadded_sums", False)
+    return replace(absent, **values)
+
+
+def _count(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise DataError(f"{key} = {value!r} is not a whole number from 0: write `{key} = 100`.")
+    return value
+
+
+def _auc(key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.5 <= value <= 1.0:
+        raise DataError(
+            f"{key} = {value!r} is not a number from 0.5 (the attacker guesses) to 1 (it finds "
+            f"every edge): write `{key} = 0.75`."
+        )
+    return float(value)
+
+
+def _flag(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise DataError(f"{key} = {value!r} is neither true nor false: write `{key} = true`.")
+    return value
+
+
+def _some_of(choices: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...]]:
+    def read(key: str, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
+            raise DataError(
+                f'{key} = {value!r} is not a list of names: write `{key} = ["{choices[0]}"]`.'
+            )
+        for name in value:
+            if name not in choices:
+                raise DataError(
+                    f"{key} names {name!r}: the nearest valid one is "
+                    f"{nearest(str(name), choices)!r}."
+                )
+        return tuple(value)
+
+    return read
+
+
+_READERS: dict[str, Callable[[str, object], Any]] = {
+    "largest_auc": _auc,
+    "backends": _some_of(BACKENDS),
+    "operators": _some_of(KINDS),
+    "hide_topology": _flag,
+    "unpadded_sums": _flag,
+    "trust_on_first_use": _flag,
+    "server_steps": _flag,
+}
