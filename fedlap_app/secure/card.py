@@ -210,7 +210,8 @@ def _check_member(card: Card, own: Card, pins: Mapping[str, str], trust: bool) -
     if pin is None and not trust:
         raise ProtocolError(
             f"The fingerprint {card.fingerprint} of {card.name!r} is not pinned; compare it with "
-            "its owner and pin it in [peers] of org.toml (trust on first use needs the policy there to allow it)."
+            "its owner and pin it in [peers] of org.toml; trust on first use needs [policy] there to "
+            "allow it."
         )
     if pin is not None and pin != card.fingerprint:
         raise ProtocolError(
