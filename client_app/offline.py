@@ -130,6 +130,7 @@ def _party(organisation: Organisation) -> Party:
         secrets=secrets,
         root=organisation.store.root,
         policy=organisation.policy,
+        run=organisation.settings.digest(),
         pinned=pinned,
     )
     _parties[id(organisation)] = organisation, party

@@ -10,7 +10,8 @@ from fedlap_app.secure.choice import body_bytes, public_key_bytes
 from fedlap_app.secure.header import Header, Place, Sum
 from fedlap_app.secure.identity import Identity
 
-HEX = 32  # a job id, a hash of settings or a hello
+HEX = 32  # a job id, a hash of the phase's settings or a hello
+RUN_HEX = 64  # a hash of all settings
 WORD = 8
 
 _PAIR_OVERHEAD = 512
@@ -75,4 +76,6 @@ def solution(leader: str, vectors: int, rank: int) -> int:
 @cache
 def card(name: str) -> int:
     """Bytes of a member's signed card."""
-    return len(issue_card(Identity.from_seed(bytes(32), name), name, bytes(32), "0" * HEX))
+    return len(
+        issue_card(Identity.from_seed(bytes(32), name), name, bytes(32), "0" * HEX, "0" * RUN_HEX)
+    )

@@ -1,7 +1,7 @@
 """Signed public cards: how members introduce themselves to each other through the server.
 
 A card carries an organisation's name, its two long-term public keys, and for this job a nonce, an
-ephemeral X25519 key and the hash of the settings that it will run. The server passes cards on and
+ephemeral X25519 key and hashes of the settings: of those that decide the sums, and of all. The server passes cards on and
 may alter, swap or withhold them: the signature finds the first, pinned fingerprints the second,
 and everyone compares the list of names with its own for the third. A card of an earlier job is of
 no use to the server, since it has the private half of no ephemeral key.
@@ -16,7 +16,7 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.secure.identity import AgreementKey, Identity, fingerprint, is_signed
 from fedlap_app.secure.kdf import decode, derive, digest, encode
 
-_DOMAIN = "fedlap card 1"
+_DOMAIN = "fedlap card 2"
 _HASH_BYTES = 16
 
 
@@ -40,6 +40,7 @@ class Card:
     ephemeral: bytes
     nonce: bytes
     settings: str
+    run: str = ""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -57,10 +58,13 @@ class Card:
             self.ephemeral,
             self.nonce,
             self.settings,
+            self.run,
         )
 
 
-def issue_card(identity: Identity, name: str, job_secret: bytes, settings: str) -> bytes:
+def issue_card(
+    identity: Identity, name: str, job_secret: bytes, settings: str, run: str = ""
+) -> bytes:
     """Make and sign the card of a member.
 
     Parameters
@@ -72,7 +76,9 @@ def issue_card(identity: Identity, name: str, job_secret: bytes, settings: str) 
     job_secret : bytes
         From `new_job_secret`; in simulation derived from the seed.
     settings : str
-        Hash of the settings of the run, in hexadecimal.
+        Hash of the settings that decide the sums, in hexadecimal.
+    run : str
+        Hash of all settings of the run (default: none).
     """
     card = Card(
         name=name,
@@ -81,6 +87,7 @@ def issue_card(identity: Identity, name: str, job_secret: bytes, settings: str) 
         ephemeral=AgreementKey(ephemeral_key(job_secret)).public,
         nonce=derive(job_secret, "job nonce", length=16),
         settings=settings,
+        run=run,
     )
     body = card.packed
     return encode(body, identity.sign(body))
@@ -101,15 +108,15 @@ def _parse(data: bytes) -> tuple[Card, bytes, bytes]:
     """A card, its bytes and their signature, which is not checked."""
     parts = list(decode(data))
     fields = list(decode(parts[0])) if len(parts) == 2 else []
-    if len(fields) != 7 or fields[0] != _DOMAIN.encode():
+    if len(fields) != 8 or fields[0] != _DOMAIN.encode():
         raise ProtocolError(
             f"A card of {len(data)} bytes has an unknown form; let every member run one version."
         )
     try:
-        name, settings = fields[1].decode(), fields[6].decode()
+        name, settings, run = (fields[at].decode() for at in (1, 6, 7))
     except UnicodeDecodeError as error:
         raise ProtocolError("The name on a card is not UTF-8; ask for a new card.") from error
-    return Card(name, fields[2], fields[3], fields[4], fields[5], settings), parts[0], parts[1]
+    return Card(name, *fields[2:6], settings, run), parts[0], parts[1]
 
 
 @dataclass(frozen=True)
@@ -200,7 +207,7 @@ def verify_cards(
 
 def _check_member(card: Card, own: Card, pins: Mapping[str, str], trust: bool) -> None:
     """Refuse a member with other settings, another fingerprint than pinned, or none pinned."""
-    if card.settings != own.settings:
+    if (card.settings, card.run) != (own.settings, own.run):
         raise ProtocolError(
             f"{card.name!r} runs other settings than {own.name!r}; give every member the same."
         )

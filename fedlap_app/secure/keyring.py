@@ -4,7 +4,9 @@ Both come out of the handshake and neither ever reaches the server. The key of a
 three X25519 agreements (ephemeral with ephemeral, and each static key with the other's ephemeral
 one), salted with a transcript of job id, member-list hash, settings hash and both cards: members
 that do not agree on all of it get different keys, and nothing opens. The group key is derived from
-a contribution of every member, sent in the pair channels, so that no single one chooses it.
+a contribution of every member, drawn anew for every handshake and sent in the pair channels, so
+that no single one chooses it. It enters the keys of all pads: a member that begins again, from
+whatever state of its store, draws other pads.
 """
 
 from collections.abc import Mapping
@@ -34,7 +36,7 @@ def pair_root(
 
 
 def group_contribution(job_secret: bytes, job: str) -> bytes:
-    """Part of the group key that a member gives, for the pair channels only."""
+    """Part of the group key that a simulated member gives; others draw theirs."""
     return derive(job_secret, "group contribution", job)
 
 
@@ -112,6 +114,11 @@ class KeyRing:
     def pair_secret(self, peer: str, purpose: str) -> bytes:
         """Key for one purpose that only this member and the peer can derive."""
         return derive(self._root(peer), purpose, self.job)
+
+    def pad_secret(self, peer: str, purpose: str) -> bytes:
+        """Key of pads shared with a peer, or by the group ("")."""
+        drawn = self.group_secret(purpose)
+        return derive(self._root(peer), purpose, self.job, drawn) if peer else drawn
 
     def _root(self, peer: str) -> bytes:
         if peer not in self.roots:

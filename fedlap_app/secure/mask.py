@@ -18,8 +18,7 @@ from fedlap_app.secure.accumulator import Accumulator, Line
 from fedlap_app.secure.backend import Floats, StepWeights, SumBackend
 from fedlap_app.secure.fixed import from_fixed, to_fixed
 from fedlap_app.secure.header import Place, Sum
-from fedlap_app.secure.kdf import digest
-from fedlap_app.secure.pads import Pads, pad_partners
+from fedlap_app.secure.pads import Pads, signed_partners
 
 _FRACTION_BITS = {"q44": 44, "q36": 36}
 _GROUP = ""
@@ -70,19 +69,17 @@ class MaskBackend(SumBackend):
     @cached_property
     def _signs(self) -> dict[str, tuple[list[str], list[str]]]:
         """Peers whose pad is added, and those whose pad is subtracted, for each recipient."""
-        me, secret = self.keys.me, self.keys.group_secret("pad partners")
-        signs = {}
+        me, signs = self.keys.me, {}
         for recipient in ("", *self.keys.members):
             senders = self.senders(recipient)
             if me not in senders:
                 continue
-            partners = pad_partners(me, senders, digest(secret, recipient))
-            plus = [peer for peer in partners if me < peer]
+            plus, minus = signed_partners(me, senders)
             if recipient:
                 plus.append(recipient)
             elif me == senders[0]:
                 plus.append(_GROUP)
-            signs[recipient] = plus, [peer for peer in partners if peer < me]
+            signs[recipient] = plus, minus
         return signs
 
 

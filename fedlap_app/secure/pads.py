@@ -1,13 +1,10 @@
 """One-time pads of uint64 words, shared by pairs of members or by the whole group.
 
 A pad is the AES-256-CTR key stream at a nonce that encodes (step, attempt, recipient), under a key
-derived from (pair key or group key, job, phase). The encoding is one to one, so two different
+derived from (pair key, group key, job, phase). The encoding is one to one, so two different
 uses never get the same pad. Of the two senders k < l of a pair, k adds the pad and l subtracts it.
 """
 
-import hashlib
-import hmac
-import math
 import struct
 import threading
 from collections.abc import Sequence
@@ -21,7 +18,6 @@ from fedlap_app.secure.header import Place
 from fedlap_app.secure.keyring import KeyRing
 
 EVERYONE = 0xFFFF
-ALL_PAIRS_UP_TO = 20
 CHUNK = 4096  # words a step: chunk, key stream and zeros together stay in a core's cache
 _ZEROS = memoryview(bytes(8 * CHUNK))
 _BLOCK = 16
@@ -118,38 +114,19 @@ class Pads:
         """Key stream shared with a peer (or the group) in one phase, at a nonce."""
         cipher = self._ciphers.get((peer, phase))
         if cipher is None:
-            purpose = f"pads {phase}"
-            secret = (
-                self._keys.pair_secret(peer, purpose) if peer else self._keys.group_secret(purpose)
-            )
+            secret = self._keys.pad_secret(peer, f"pads {phase}")
             cipher = self._ciphers[peer, phase] = _counter_mode(secret)
         cipher.reset_nonce(nonce)
         return cipher
 
 
-def pad_partners(me: str, senders: Sequence[str], seed: bytes) -> tuple[str, ...]:
-    """Senders with whom `me` shares zero-sum pads in the sum of these senders.
+def signed_partners(me: str, senders: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Senders of a sum whose pad `me` adds, and those whose pad it subtracts.
 
-    Up to 20 senders everyone shares a pad with everyone. Beyond, all put themselves on a circle in
-    an order that hashes under the seed decide, and share pads with the ceil(log2 K) next on both
-    sides: at least 2 log2 K partners each, and a graph that stays connected until as many drop out.
-
-    Parameters
-    ----------
-    me : str
-        One of the senders.
-    senders : sequence of str
-        All senders of the sum, in any order.
-    seed : bytes
-        Known to all senders and not to the server.
+    Every pair shares a pad, so that a sum that lacks one honest member shows nothing of the others
+    as long as two are left, whoever else took part.
     """
-    if len(senders) <= ALL_PAIRS_UP_TO:
-        return tuple(sorted(set(senders) - {me}))
-    circle = sorted(senders, key=lambda name: hmac.digest(seed, name.encode(), hashlib.sha256))
-    at = circle.index(me)
-    reach = math.ceil(math.log2(len(senders) + 1))
-    near = {circle[(at + step) % len(circle)] for step in range(-reach, reach + 1)}
-    return tuple(sorted(near - {me}))
+    return [peer for peer in senders if me < peer], [peer for peer in senders if peer < me]
 
 
 class PadLedger:

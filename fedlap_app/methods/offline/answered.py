@@ -8,6 +8,8 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.messages import CARDS, Data, Part, Request
 from fedlap_app.methods.offline.newest import Newest
 
+FORM = 2
+
 
 @dataclass(frozen=True)
 class Answered:
@@ -25,6 +27,10 @@ class Answered:
         What the job belongs to: settings, subgraph, members.
     transcript, sent, columns, numbers
         State of the iteration, see `Iteration`.
+    ended
+        Why the job was ended before its time; empty: it was not.
+    form
+        Form of what is stored; a job of another release cannot go on.
     """
 
     hello: str
@@ -38,6 +44,13 @@ class Answered:
     sent: tuple[int, ...] = ()
     columns: int = 0
     numbers: int = 0
+    ended: str = ""
+    form: int = 1  # of records that do not say so
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another request of the job can be answered."""
+        return self.form == FORM and not self.ended
 
     def after(self, request: Request, expects: str, **state: Any) -> "Answered":  # noqa: ANN401
         """The same after one more request, with the state of the iteration if it changed."""
@@ -82,12 +95,19 @@ def stored_rest(records: Newest) -> memoryview:
 def is_repeated(last: Answered | None, request: Request) -> bool:
     """Whether the request was answered last; one that is not the next is refused."""
     if last is None:
-        if request.kind != CARDS:
+        if request.kind != CARDS or request.step:
             raise ProtocolError(
                 f"The job {request.job} is not known here; it was never begun or the store was "
                 "lost, start a new one."
             )
         return False
+    if last.form != FORM:
+        raise ProtocolError(
+            f"The job {request.job} was begun by another release of FedLap and cannot go on; start "
+            "the run again, which begins a new job and reuses what is finished."
+        )
+    if last.ended:
+        raise ProtocolError(f"The job {request.job} has ended: {last.ended}")
     place = f"Step {request.step} of job {request.job}"
     if request.step == last.step:
         if request.digest().hex() == last.request:

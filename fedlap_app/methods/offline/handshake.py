@@ -16,7 +16,7 @@ from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.secure.edgecheck import EdgeComparison, EdgeHashes
 from fedlap_app.secure.header import Place
 from fedlap_app.secure.kdf import derive
-from fedlap_app.secure.keyring import KeyRing, group_contribution, sum_seed
+from fedlap_app.secure.keyring import KeyRing, sum_seed
 from fedlap_app.secure.layout import Layout, make_layout, read_shared
 
 PAIR = Place("handshake", 0)
@@ -29,9 +29,9 @@ Messages = Mapping[str, list[memoryview]]
 
 @dataclass(frozen=True, eq=False)
 class Handshake:
-    """One member in the handshake of one job; all but the public key follows from its secret.
+    """One member in the handshake of one job; what is drawn anew for it is stored with it.
 
-    `public_key` is that of its block sums, empty when the back end needs none; `digests` keeps
+    `contribution` is the member's part of the group key, `public_key` is that of its block sums, empty when the back end needs none; `digests` keeps
     what took long to compute, for the next message.
     """
 
@@ -40,6 +40,7 @@ class Handshake:
     job_secret: bytes
     keys: KeyRing
     leader: str
+    contribution: bytes
     public_key: bytes = b""
     digests: dict[str, bytes] = field(default_factory=dict)
 
@@ -49,6 +50,7 @@ class Handshake:
             self.job_secret,
             self.keys.dump(),
             self.leader.encode(),
+            self.contribution,
             self.public_key,
             pack_named(self.digests),
         )
@@ -56,13 +58,14 @@ class Handshake:
     @classmethod
     def unpack(cls, data: Data, subgraph: Subgraph, spec: OfflineSpec) -> "Handshake":
         """Read what `pack` gave."""
-        secret, keys, leader, public, digests = unpack(data, 5)
+        secret, keys, leader, contribution, public, digests = unpack(data, 6)
         return cls(
             subgraph=subgraph,
             spec=spec,
             job_secret=bytes(secret),
             keys=KeyRing.load(bytes(keys)),
             leader=bytes(leader).decode(),
+            contribution=bytes(contribution),
             public_key=bytes(public),
             digests={name: bytes(value) for name, value in unpack_named(digests).items()},
         )
@@ -124,13 +127,17 @@ class Handshake:
 
     def pair_messages(self) -> dict[str, Data]:
         """A sealed message for every peer, all of one length."""
-        own = group_contribution(self.job_secret, self.keys.job)
         # The number of slots is public, and no pair shares more nodes than there are slots.
         size = _OVERHEAD + _SLOT_BYTES * self._layout.frame.slots + len(self.public_key)
         sealed: dict[str, Data] = {}
         for peer in self.peers:
             border = self._border(peer)
-            content = pack(own, self._digest(peer), self._layout.share(border.own), self.public_key)
+            content = pack(
+                self.contribution,
+                self._digest(peer),
+                self._layout.share(border.own),
+                self.public_key,
+            )
             sealed[peer] = self.keys.outbox(peer).seal(content, PAIR, pad_to=size)
         return sealed
 
@@ -182,7 +189,7 @@ class Handshake:
     def agree(self, opened: Messages, senders: Senders | None) -> Agreement:
         """Make the group key and read the layouts; the edges were compared before."""
         parts = {peer: bytes(message[0]) for peer, message in opened.items()}
-        parts[self.keys.me] = group_contribution(self.job_secret, self.keys.job)
+        parts[self.keys.me] = self.contribution
         self._check_senders(senders)
         targets = {}
         for peer in self.peers:

@@ -1,6 +1,7 @@
 """One job at one member: each step takes a request and gives the reply and the state after it."""
 
 import warnings
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedlap_app.methods.offline.iteration import Iteration, Sent, first_transcri
 from fedlap_app.methods.offline.job_files import JobFiles, pack_arrays, unpack_arrays
 from fedlap_app.methods.offline.live import Live
 from fedlap_app.methods.offline.messages import (
+    CARDS,
     COMPARE,
     CONTRIBUTION,
     DONE,
@@ -70,13 +72,15 @@ class Job:
         """What the job has sent and received so far."""
         return self.kept.ledger if self.kept else self.permission.open_ledger()
 
-    def answer(self, request: Request, pending: Pending | None) -> Data:
+    def answer(self, request: Request) -> Data:
         """Reply to a request: the stored bytes when it is repeated."""
         last = self.kept.last if self.kept else Answered.read(self.answers)
         if last_answer.is_repeated(last, request):
+            if request.kind == CARDS:
+                self.party.use(self.id)
             return last_answer.stored_reply(self.answers)
         if last is None:
-            return self._cards(request, pending)
+            return self._cards(request)
         if last.data != self.party.data or last.spec != self.party.digest:
             raise ProtocolError(
                 f"The data or the settings of {self.party.name!r} changed during job {self.id}; "
@@ -85,14 +89,10 @@ class Job:
         steps = {PAIRS: self._pairs, COMPARE: self._compare, SUMS: self._sums, SHARE: self._share}
         return steps[request.kind](request, last)
 
-    def _cards(self, request: Request, pending: Pending | None) -> Data:
+    def _cards(self, request: Request) -> Data:
         """Verify the cards, agree on keys, and seal a message for every peer."""
         hello, *cards = map(bytes, unpack(request.common))
-        if pending is None or pending.hello.encode() != hello:
-            raise ProtocolError(
-                "The cards belong to another hello than the last one; two runs may work with "
-                "one store, or the message is stale: start again."
-            )
+        pending = self.party.shown(hello)
         secrets = self.party.secrets
         roster = verify_cards(
             cards, mine=pending.card, pins=secrets.pins, trust_on_first_use=secrets.trust
@@ -100,6 +100,9 @@ class Job:
         if roster.job != self.id:
             raise ProtocolError(f"The cards are not those of job {self.id}; they were altered.")
         self.permission.require(roster.names)
+        self.permission.say_what_is_weaker()
+        self.party.bind(pending, self.id)
+        self.party.make_room()
         for accepted in secrets.remember(roster):
             log.warning("Trusted on first use: %s", accepted)
         keys = KeyRing.agree(secrets.identity, self.party.name, pending.job_secret, roster)
@@ -109,6 +112,7 @@ class Job:
             job_secret=pending.job_secret,
             keys=keys,
             leader=roster.leader,
+            contribution=secrets.contribution(pending.job_secret, self.id),
             public_key=self._public_key(pending),
         )
         if absent := handshake.absent():
@@ -124,12 +128,14 @@ class Job:
             spec=self.party.digest,
             data=self.party.data,
             members=roster.members_hash,
+            form=last_answer.FORM,
         )
         reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
         state = state.after(request, PAIRS)
         self.ledger = self.permission.new_ledger(roster.names)
         self.ledger.enter(0, 0, entries.of_cards(handshake, len(shown)))
         state.write(self.answers, reply, handshake.pack())
+        self.party.use(self.id)
         live.keep(self.key, Live(self.answers, state, handshake, self.ledger))
         return reply
 
@@ -206,7 +212,11 @@ class Job:
     def _sums(self, request: Request, last: Answered) -> Data:
         """Take in the sums and go on to the next contribution, or to the eigenproblem."""
         iteration = self._take(last)
-        received, small = iteration.open(request)
+        try:
+            received, small = iteration.open(request)
+        except ProtocolError as error:
+            self._end(request, last, str(error))
+            raise
         kind = entries.TOTALS if iteration.solver is None else entries.SMALL
         told = (*entries.of_sums(iteration, iteration.sent, kind),)
         if iteration.solver is None:
@@ -223,6 +233,15 @@ class Job:
             told += (*entries.of_contribution(iteration),)
         state = last.after(request, expects, **iteration.facts())
         return self._keep(iteration, state, reply, told, arrays)
+
+    def _end(self, request: Request, last: Answered, reason: str) -> None:
+        """Remember that a sum was refused: the job is over, and no other sum is tried on it."""
+        live.take(self.key)
+        self.ledger.close(f"refused: {reason}")
+        replace(last, expects="", ended=reason).write(self.answers, b"")
+        self.answers.trim()
+        self.files.drop(columns.FILE)
+        self.party.retire(last.hello)
 
     def _allow(self, members: tuple[str, ...], vectors: int) -> None:
         """Ask for consent to the next product, and count its vectors before they leave."""

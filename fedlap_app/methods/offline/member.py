@@ -38,11 +38,10 @@ class Member:
             return self._hello(request)
         if request.kind == REUSE:
             return self._reuse(request)
-        pending = self.party.pending() if request.kind == CARDS else None
         if request.kind == CARDS:
             self._begin_again(request)
         job = Job(self.party, request.job)
-        reply = job.answer(request, pending)
+        reply = job.answer(request)
         self.seconds_secure = job.secure
         return reply
 
@@ -66,16 +65,16 @@ class Member:
         found = []
         for job in self.party.jobs():
             last = Answered.read(self.party.answers(job))
-            if last is not None and (last.data, last.spec) == (self.party.data, self.party.digest):
+            if last is None or not last.goes_on:
+                continue
+            if (last.data, last.spec) == (self.party.data, self.party.digest):
                 found.append((job, last.members))
         return found
 
     def _reuse(self, request: Request) -> Data:
         """Confirm that the basis of a finished job is there, made with the same members."""
         hello, *cards = map(bytes, unpack(request.common))
-        pending = self.party.pending()
-        if pending is None or pending.hello.encode() != hello:
-            raise ProtocolError("The cards belong to another hello; start the run again.")
+        pending = self.party.shown(hello)
         roster = verify_cards(
             cards,
             mine=pending.card,
@@ -92,9 +91,9 @@ class Member:
 
     def _begin_again(self, request: Request) -> None:
         """In a simulation a job may start again: it repeats itself with the same bytes."""
+        if not self.party.secrets.simulated:
+            return
         last = Answered.read(self.party.answers(request.job))
         hello = bytes(unpack(request.common)[0])
-        if last is None:
-            self.party.make_room()
-        elif self.party.secrets.simulated and last.hello.encode() != hello:
+        if last is not None and last.hello.encode() != hello:
             self.party.forget_answers(request.job)

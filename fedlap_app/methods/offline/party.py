@@ -1,13 +1,14 @@
 """One organisation as the offline phase sees it: its part of the graph, its secrets, its store."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.offline.bases import Bases
+from fedlap_app.methods.offline.begun import Begun
 from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.newest import Newest
 from fedlap_app.methods.offline.secrets import Secrets
@@ -15,21 +16,36 @@ from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.privacy.consent import Consent
 from fedlap_app.privacy.policy import SIMULATED, Policy
 from fedlap_app.privacy.tally import Tally
-from fedlap_app.secure.card import issue_card
+from fedlap_app.secure.card import issue_card, read_card
 
 ANSWERED = "answered"
 _PREFIX = "offline-"
 _JOBS_KEPT = 3
 _PENDING = "card"
+_PARTS = 5
 
 log = logging.getLogger("fedlap")
 
 
 @dataclass(frozen=True)
 class Pending:
-    """The card that was issued last, for a job that has not begun."""
+    """The card that was issued last.
+
+    Attributes
+    ----------
+    hello
+        What it answered.
+    job
+        The only job that it may begin; empty until then.
+    serial
+        Its number.
+    job_secret, card
+        What it stands for, and the card.
+    """
 
     hello: str
+    job: str
+    serial: int
     job_secret: bytes
     card: bytes
 
@@ -46,6 +62,8 @@ class Party:
         Settings of the phase.
     secrets
         Long-term secrets.
+    run
+        Digest of all settings of the run.
     root
         Folder of the organisation's store.
     policy
@@ -59,6 +77,7 @@ class Party:
     secrets: Secrets
     root: Path
     policy: Policy = SIMULATED
+    run: str = ""
     pinned: frozenset[str] = frozenset()
 
     @property
@@ -91,6 +110,11 @@ class Party:
         """The organisation's policy and what it has exchanged so far."""
         tally = Tally(self.root, durable=self.durable)
         return Consent(self.subgraph, self.policy, self.pinned, tally)
+
+    @cached_property
+    def begun(self) -> Begun:
+        """Which cards have begun a job."""
+        return Begun(self.root, durable=self.durable)
 
     @property
     def folder(self) -> Path:
@@ -145,18 +169,68 @@ class Party:
         """The card issued last."""
         if not self.common.has(_PENDING):
             return None
-        hello, job_secret, card = map(bytes, self.common.read(_PENDING, 3))
-        return Pending(hello.decode(), job_secret, card)
+        parts = list(map(bytes, self.common.read(_PENDING)))
+        if len(parts) != _PARTS:  # a card of another release begins nothing here
+            return None
+        hello, job, serial = (part.decode() for part in parts[:3])
+        return Pending(hello, job, int(serial), *parts[3:])
 
     def issue(self, hello: str) -> Pending:
-        """The card for a hello; the same hello gets the same card."""
+        """The card for a hello; the same hello gets the same card, unless the settings changed."""
         last = self.pending()
-        if last is not None and last.hello == hello:
+        if last is not None and last.hello == hello and self._fits(last):
             return last
         job_secret = self.secrets.job_secret(self.digest, self.data)
-        card = issue_card(self.secrets.identity, self.name, job_secret, self.digest)
-        self.common.write(_PENDING, hello.encode(), job_secret, card)
-        return Pending(hello, job_secret, card)
+        card = issue_card(self.secrets.identity, self.name, job_secret, self.digest, self.run)
+        serial = 0 if self.secrets.simulated else self.begun.next_serial()
+        return self._write(Pending(hello, "", serial, job_secret, card))
+
+    def _fits(self, pending: Pending) -> bool:
+        """Whether a card was issued for the settings of now."""
+        card = read_card(pending.card)
+        return (card.settings, card.run) == (self.digest, self.run)
+
+    def shown(self, hello: bytes) -> Pending:
+        """The card that was shown at a hello, if nothing has changed since."""
+        pending = self.pending()
+        if pending is None or pending.hello.encode() != hello:
+            raise ProtocolError(
+                "The cards belong to another hello than the last one; two runs may work with "
+                "one store, or the message is stale: start again."
+            )
+        if not self._fits(pending):
+            raise ProtocolError(
+                f"The settings of {self.name!r} changed after it showed its card; somebody may "
+                "have altered its run configuration: start the run again."
+            )
+        return pending
+
+    def bind(self, pending: Pending, job: str) -> None:
+        """Let a card begin a job, and no other one; in a simulation it repeats itself."""
+        if not self.secrets.simulated:
+            self.begun.require_unused(pending.serial)
+        if pending.job == job:
+            return
+        if pending.job:
+            raise ProtocolError(
+                f"The card of {self.name!r} was shown for job {pending.job} and begins no other: "
+                "start the run again."
+            )
+        if not self.secrets.simulated:
+            self.begun.count(self.policy.jobs_a_day)
+        self._write(replace(pending, job=job))
+
+    def use(self, job: str) -> None:
+        """Note, once the first reply of a job is stored, that its card has done its work."""
+        pending = self.pending()
+        if pending is not None and pending.job == job and not self.secrets.simulated:
+            self.begun.use(pending.serial)
+
+    def _write(self, pending: Pending) -> Pending:
+        texts = (pending.hello, pending.job, str(pending.serial))
+        parts = (*(text.encode() for text in texts), pending.job_secret, pending.card)
+        self.common.write(_PENDING, *parts)
+        return pending
 
     def retire(self, hello: str) -> None:
         """Delete the secret of a job that ended; a card issued since stays."""

@@ -60,6 +60,19 @@ class Permission:
             log.warning("Refused; see %s", self._party.note("consent.log", [line]))
             raise
 
+    def say_what_is_weaker(self) -> None:
+        """A line in the organisation's own log for whatever protects less than the defaults."""
+        spec, secrets = self._party.spec, self._party.secrets
+        weaker = {
+            "the server reads every number (backend = 'plain')": spec.backend == "plain",
+            "ciphertexts carry no pads (insecure-no-pads)": not is_padded(spec.profile),
+            "the server learns who shares edges with whom": not spec.hide_topology or spec.rows,
+            "organisations that nobody pinned are accepted (trust-on-first-use)": secrets.trust,
+        }
+        for what, applies in weaker.items():
+            if applies and not secrets.simulated:
+                log.warning("%s: its policy allows that in this job %s", self._party.name, what)
+
     def count(self, vectors: int) -> None:
         """Take down the vectors of the job up to the next product, before it leaves."""
         self._party.consent.note(self._job, vectors)

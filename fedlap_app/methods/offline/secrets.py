@@ -11,6 +11,7 @@ from fedlap_app.private_files import write_private
 from fedlap_app.secure.card import Roster, new_job_secret
 from fedlap_app.secure.identity import Identity
 from fedlap_app.secure.kdf import derive, digest
+from fedlap_app.secure.keyring import group_contribution
 
 _SECRET_BYTES = 32
 
@@ -52,6 +53,12 @@ class Secrets:
         if self.seed is None:
             return new_job_secret()
         return derive(self.organisation, "simulated job", *facts)
+
+    def contribution(self, job_secret: bytes, job: str) -> bytes:
+        """Part of a job's group key, new in every handshake; in a simulation it follows."""
+        if self.seed is None:
+            return os.urandom(_SECRET_BYTES)
+        return group_contribution(job_secret, job)
 
     def start_label(self, job: str) -> str:
         """What the start vectors depend on besides the secret.

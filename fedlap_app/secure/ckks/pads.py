@@ -96,7 +96,7 @@ class ResiduePads:
         """Words shared with a peer for one use: the nonce is one to one in what it encodes."""
         stream = self._streams.get((peer, place.phase))
         if stream is None:
-            stream = Stream(self._keys.pair_secret(peer, f"{self._purpose} {place.phase}"))
+            stream = Stream(self._keys.pad_secret(peer, f"{self._purpose} {place.phase}"))
             self._streams[peer, place.phase] = stream
         target = self._index[recipient] if recipient else EVERYONE
         stream.restart(struct.pack(">IHHQ", place.step, place.attempt, target, 0))

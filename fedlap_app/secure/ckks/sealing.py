@@ -14,7 +14,7 @@ from fedlap_app.secure.ckks.checks import RealWeights
 from fedlap_app.secure.ckks.profiles import NO_PADS, Capacity, capacity_of, is_padded
 from fedlap_app.secure.header import Place, Sum
 from fedlap_app.secure.kdf import digest
-from fedlap_app.secure.pads import pad_partners
+from fedlap_app.secure.pads import signed_partners
 
 Floats = NDArray[np.float64]
 
@@ -124,12 +124,9 @@ class CiphertextBackend(SumBackend):
     @cached_property
     def _signs(self) -> dict[str, tuple[list[str], list[str]]]:
         """Peers whose pad is added, and those whose pad is subtracted, for each recipient."""
-        me, secret = self.keys.me, self.keys.group_secret("pad partners")
-        signs = {}
-        for recipient in ("", *self.keys.members):
-            senders = self.senders(recipient)
-            if me in senders:
-                partners = pad_partners(me, senders, digest(secret, recipient))
-                plus = [peer for peer in partners if me < peer]
-                signs[recipient] = plus, [peer for peer in partners if peer < me]
-        return signs
+        everyone = {name: self.senders(name) for name in ("", *self.keys.members)}
+        return {
+            recipient: signed_partners(self.keys.me, senders)
+            for recipient, senders in everyone.items()
+            if self.keys.me in senders
+        }

@@ -7,7 +7,7 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline import bases, columns
 from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.live import forget as forget_live
-from fedlap_app.methods.offline.messages import Request
+from fedlap_app.methods.offline.messages import HelloReply, Request
 from fedlap_app.methods.offline.newest import Newest
 from fedlap_app.methods.offline.secrets import stored_secrets
 
@@ -258,13 +258,29 @@ class TestRequests:
         from dataclasses import replace
 
         member, following, answered = scene
-        for request in (following, answered[-1][0]):
-            data = bytearray(getattr(request, field))
-            data[len(data) // 2] ^= 1
-            with pytest.raises(ProtocolError):
-                member.answer(replace(request, **{field: bytes(data)}))
+        request = answered[-1][0]
+        data = bytearray(getattr(request, field))
+        data[len(data) // 2] ^= 1
+        with pytest.raises(ProtocolError, match="comes again with other content"):
+            member.answer(replace(request, **{field: bytes(data)}))
         # What was refused has changed nothing.
         assert member.answer(following)
+
+    @pytest.mark.parametrize("field", ["common", "own"])
+    def test_a_refused_sum_ends_the_job(self, make_phase, scene, field):
+        from dataclasses import replace
+
+        member, following, _ = scene
+        data = bytearray(getattr(following, field))
+        data[len(data) // 2] ^= 1
+        with pytest.raises(ProtocolError) as refused:
+            member.answer(replace(following, **{field: bytes(data)}))
+        for _ in range(2):
+            with pytest.raises(ProtocolError, match="has ended") as again:
+                member.answer(following)
+            assert str(refused.value) in str(again.value)
+            forget_live()
+        assert HelloReply.unpack(member.answer(Request("hello", "", 0, b"next"))).open == ()
 
     def test_another_kind_at_the_same_place_is_refused(self, scene):
         member, following, _ = scene

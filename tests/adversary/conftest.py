@@ -1,0 +1,32 @@
+"""Organisations that defend themselves: nothing is mocked, only the server is dishonest."""
+
+from dataclasses import replace
+
+import pytest
+
+from fedlap_app.methods.offline.live import forget as forget_live
+from fedlap_app.settings import Settings
+
+from .scene import Scene
+
+
+@pytest.fixture(autouse=True)
+def no_memory():
+    forget_live()
+    yield
+    forget_live()
+
+
+@pytest.fixture
+def small():
+    """Three banks with 240 accounts, six vectors in blocks of three, exact sums."""
+    return replace(
+        Settings(), method="fedavg", spectral=True, accounts=240, clients=3, rounds=2,
+        local_epochs=1, hidden="8", step_timeout=60.0, vectors=6, rank=0, block=3, backend="mask",
+        operator="sym", column_weights="none",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def scene(small, tmp_path):
+    return Scene(tmp_path, small)

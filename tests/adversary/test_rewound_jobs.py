@@ -1,0 +1,123 @@
+"""A server that makes a client begin a job a second time, to have pads used twice."""
+
+import itertools
+import json
+
+import pytest
+
+from fedlap_app.methods.offline.live import forget as forget_live
+from fedlap_app.methods.offline.messages import Request
+from fedlap_app.secure.card import Roster, read_card
+
+from .scene import RefusedError, cards_request, is_uniform
+
+VICTIM = "bank-01"
+
+
+def forget_job(scene, name, job):
+    """What happens to the oldest jobs of a store: their files go."""
+    forget_live()
+    for path in scene.store(name).glob(f"offline-{job}-*"):
+        path.unlink()
+
+
+def cards_of(scene, hello, fresh, names=None):
+    """Cards for a hello; those of all but the victim are asked for anew."""
+    names = names or scene.names
+    cards = [scene.card(n, hello if n == VICTIM else f"{hello}{fresh}") for n in names]
+    roster = Roster(tuple(sorted(map(read_card, cards), key=lambda card: card.name)))
+    return cards, roster.job
+
+
+def test_one_card_begins_one_job(scene):
+    first = scene.run("h1", rounds=3)
+    with pytest.raises(RefusedError, match="another hello|begins no other|begun a job before"):
+        for fresh in "abcd":
+            cards, job = cards_of(scene, "h1", fresh)
+            assert job != first.request.job
+            scene.ask(VICTIM, cards_request(job, "h1", cards))
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 5])
+def test_a_forgotten_job_never_starts_again(scene, rounds):
+    scene.run("h1", rounds=rounds)
+    begin = next(r for n, r, _ in scene.log if n == VICTIM and r.kind == "cards")
+    forget_job(scene, VICTIM, begin.job)
+    with pytest.raises(RefusedError, match="begun a job before"):
+        scene.ask(VICTIM, begin)
+
+
+def test_a_card_that_is_put_back_begins_nothing(scene):
+    scene.card(VICTIM, "h1")
+    card = (scene.store(VICTIM) / "offline-card").read_bytes()
+    scene.run("h1", rounds=4)
+    begin = next(r for n, r, _ in scene.log if n == VICTIM and r.kind == "cards")
+    forget_job(scene, VICTIM, begin.job)
+    (scene.store(VICTIM) / "offline-card").write_bytes(card)
+    with pytest.raises(RefusedError, match="begun a job before"):
+        scene.ask(VICTIM, begin)
+
+
+@pytest.mark.parametrize("point", [0, 1, 2, 3])
+def test_a_store_that_is_rolled_back_draws_other_pads(scene, point):
+    """From a backup of any moment, every number that leaves is under pads that no other is."""
+    coordinator = scene.coordinator("h1")
+    scene.run("", coordinator=coordinator, rounds=point)
+    copies = {name: scene.snapshot(name) for name in scene.names}
+    requests = {name: request for name, request in coordinator.requests.items()}
+    scene.run("", coordinator=coordinator, rounds=4)
+    for name in scene.names:
+        scene.restore(name, copies[name])
+    if point < 2:
+        again = scene.coordinator("h1")
+        scene.run("", coordinator=again, rounds=point + 4)
+    else:  # the pads are agreed already: the same requests give the same bytes, or nothing
+        for name, request in requests.items():
+            scene.ask(name, request)
+    for sent in scene.contributions(VICTIM).values():
+        for one, other in itertools.combinations(sent, 2):
+            same = one.shape == other.shape and (one == other).all()
+            assert same or is_uniform(one - other)
+            assert same == (point >= 2)
+
+
+def test_jobs_of_a_day_are_counted(scene):
+    scene.add(VICTIM, "policy", "jobs-a-day = 2")
+    scene.run("h1", rounds=3)
+    scene.run("h2", rounds=3)
+    with pytest.raises(RefusedError, match="jobs-a-day = 2 is reached"):
+        scene.run("h3", rounds=3)
+    assert scene.contributions(VICTIM).keys().__len__() == 2
+
+
+def test_vectors_are_counted_over_all_jobs(scene):
+    scene.add(VICTIM, "consent", "most-vectors = 12")
+    scene.run("h1")
+    scene.run("h2", rounds=5)
+    with pytest.raises(RefusedError, match="most-vectors = 12 does not allow"):
+        scene.run("h3")
+    counted = json.loads((scene.store(VICTIM) / "consent.json").read_text())["graphs"]
+    (graph,) = counted.values()
+    sent = {(job, step) for job, step, _ in scene.contributions(VICTIM)}
+    assert graph["before"] + sum(graph["jobs"].values()) >= 3 * (len(sent) - 3)
+
+
+def test_a_job_begins_at_its_first_step(scene):
+    cards, job = cards_of(scene, "h1", "x")
+    with pytest.raises(RefusedError, match="not known here"):
+        scene.ask(VICTIM, Request("cards", job, 3, cards_request(job, "h1", cards).common))
+
+
+def test_a_job_of_another_release_ends_with_a_remedy_and_its_basis_stays(scene):
+    scene.run("h0")
+    scene.run("h1", rounds=4)
+    job = scene.log[-1][1].job
+    for path in scene.store(VICTIM).glob(f"offline-{job}-answered-*"):
+        data = path.read_bytes()
+        path.write_bytes(data.replace(b'"form": 2', b'"form": 1'))
+    forget_live()
+    coordinator = scene.coordinator("h1")
+    with pytest.raises(RefusedError, match="begun by another release .* start the run again"):
+        scene.ask(VICTIM, Request("sums", job, 3, b"x", b"y"))
+    assert coordinator is not None
+    assert list(scene.store(VICTIM).glob("basis-*"))
