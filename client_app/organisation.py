@@ -161,12 +161,12 @@ def _load(context: Context, settings: Settings) -> Organisation:
             # Benchmark data is public, so the server may read what is wrong with it.
             raise ConfigError(str(error)) from None
     store = Store(_store_root(context, settings, subgraph.name))
-    if not _is_deployed(context):
-        policy = read_policy(folder, SIMULATED) if folder else SIMULATED
-        named = org_pins(folder / "org.toml") if folder else ()
-        return Organisation(subgraph, settings, store, policy=policy, named=frozenset(named))
-    federation = _federation_file(context)
-    return Organisation(subgraph, settings, store, folder, federation, read_policy(folder))
+    deployed = _is_deployed(context)
+    policy = read_policy(folder, SAFE if deployed else SIMULATED) if folder else SIMULATED
+    if deployed:
+        return Organisation(subgraph, settings, store, folder, _federation_file(context), policy)
+    named = org_pins(folder / "org.toml") if folder else ()
+    return Organisation(subgraph, settings, store, policy=policy, named=frozenset(named))
 
 
 def _is_deployed(context: Context) -> bool:

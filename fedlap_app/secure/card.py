@@ -1,10 +1,10 @@
 """Signed public cards: how members introduce themselves to each other through the server.
 
 A card carries an organisation's name, its two long-term public keys, and for this job a nonce, an
-ephemeral X25519 key and hashes of the settings: of those that decide the sums, and of all. The server passes cards on and
-may alter, swap or withhold them: the signature finds the first, pinned fingerprints the second,
-and everyone compares the list of names with its own for the third. A card of an earlier job is of
-no use to the server, since it has the private half of no ephemeral key.
+ephemeral X25519 key and hashes of the settings: of those that decide the sums, and of all. The
+server passes cards on and may alter, swap or withhold them: the signature finds the first, pinned
+fingerprints the second, and everyone compares the list of names with its own for the third. A card
+of an earlier job is of no use to the server, since it has the private half of no ephemeral key.
 """
 
 import os
@@ -116,7 +116,9 @@ def _parse(data: bytes) -> tuple[Card, bytes, bytes]:
         name, settings, run = (fields[at].decode() for at in (1, 6, 7))
     except UnicodeDecodeError as error:
         raise ProtocolError("The name on a card is not UTF-8; ask for a new card.") from error
-    return Card(name, *fields[2:6], settings, run), parts[0], parts[1]
+    signing, agreement, ephemeral, nonce = fields[2:6]
+    card = Card(name, signing, agreement, ephemeral, nonce, settings, run)
+    return card, parts[0], parts[1]
 
 
 @dataclass(frozen=True)
@@ -217,8 +219,8 @@ def _check_member(card: Card, own: Card, pins: Mapping[str, str], trust: bool) -
     if pin is None and not trust:
         raise ProtocolError(
             f"The fingerprint {card.fingerprint} of {card.name!r} is not pinned; compare it with "
-            "its owner and pin it in [peers] of org.toml; trust on first use needs [policy] there to "
-            "allow it."
+            "its owner and pin it in [peers] of org.toml; trust on first use needs [policy] there "
+            "to allow it."
         )
     if pin is not None and pin != card.fingerprint:
         raise ProtocolError(

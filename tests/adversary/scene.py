@@ -62,7 +62,9 @@ class Scene:
             own["body"] = bytes(request.own)
         if len(request.common):
             common["body"] = bytes(request.common)
-        reply = self.send(name, "query.offline", RecordDict({"own": own, "common": common}), changes)
+        reply = self.send(
+            name, "query.offline", RecordDict({"own": own, "common": common}), changes
+        )
         body = reply["reply"].get("body", b"")
         self.log.append((name, request, body))
         return body

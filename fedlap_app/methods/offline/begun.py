@@ -35,7 +35,7 @@ class Begun:
     def next_serial(self) -> int:
         """Number of a new card."""
         record = self._read()
-        serial = max(record["issued"], record["used"]) + 1
+        serial: int = max(record["issued"], record["used"]) + 1
         self._write({**record, "issued": serial})
         return serial
 

@@ -31,8 +31,8 @@ Messages = Mapping[str, list[memoryview]]
 class Handshake:
     """One member in the handshake of one job; what is drawn anew for it is stored with it.
 
-    `contribution` is the member's part of the group key, `public_key` is that of its block sums, empty when the back end needs none; `digests` keeps
-    what took long to compute, for the next message.
+    `contribution` is the member's part of the group key, `public_key` that of its block sums, empty
+    when the back end needs none; `digests` keeps what took long to compute, for the next message.
     """
 
     subgraph: Subgraph

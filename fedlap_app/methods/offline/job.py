@@ -95,7 +95,7 @@ class Job:
         pending = self.party.shown(hello)
         secrets = self.party.secrets
         roster = verify_cards(
-            cards, mine=pending.card, pins=secrets.pins, trust_on_first_use=secrets.trust
+            cards, mine=pending.card, pins=secrets.known, trust_on_first_use=secrets.trust
         )
         if roster.job != self.id:
             raise ProtocolError(f"The cards are not those of job {self.id}; they were altered.")

@@ -78,7 +78,7 @@ class Member:
         roster = verify_cards(
             cards,
             mine=pending.card,
-            pins=self.party.secrets.pins,
+            pins=self.party.secrets.known,
             trust_on_first_use=self.party.secrets.trust,
         )
         held = {(facts.job, facts.members, facts.data) for facts in self.party.bases.facts()}

@@ -48,6 +48,13 @@ class Secrets:
         """Whether whoever knows the seed knows everything."""
         return self.seed is not None
 
+    @property
+    def known(self) -> Mapping[str, str]:
+        """The pins, and fingerprints accepted at first use as the file has them now."""
+        if not self.trust or self.remembered is None:
+            return self.pins
+        return {**_read_json(self.remembered), **self.pins}
+
     def job_secret(self, *facts: str | int) -> bytes:
         """A new secret for one job; in a simulation it follows from the facts."""
         if self.seed is None:
@@ -69,10 +76,11 @@ class Secrets:
 
     def remember(self, roster: Roster) -> tuple[str, ...]:
         """Note fingerprints that were trusted for the first time; gives their owners."""
+        known = self.known
         new = {
             name: mark
             for name, mark in roster.fingerprints.items()
-            if name not in self.pins and mark != self.identity.fingerprint
+            if name not in known and mark != self.identity.fingerprint
         }
         if self.remembered is None or not new:
             return ()
@@ -116,12 +124,11 @@ def stored_secrets(folder: Path, pins: Mapping[str, str], *, trust: bool) -> Sec
             f"{secret} has {len(known)} bytes where {_SECRET_BYTES} were expected: it is damaged, "
             "delete it and start a new job"
         )
-    first_seen = _read_json(peers) if trust else {}
     return Secrets(
         identity=Identity.load(identity),
         organisation=known,
         seed=None,
-        pins={**first_seen, **pins},
+        pins=dict(pins),
         trust=trust,
         remembered=peers,
     )

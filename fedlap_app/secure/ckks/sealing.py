@@ -13,7 +13,6 @@ from fedlap_app.secure.ckks import keys
 from fedlap_app.secure.ckks.checks import RealWeights
 from fedlap_app.secure.ckks.profiles import NO_PADS, Capacity, capacity_of, is_padded
 from fedlap_app.secure.header import Place, Sum
-from fedlap_app.secure.kdf import digest
 from fedlap_app.secure.pads import signed_partners
 
 Floats = NDArray[np.float64]

@@ -1,0 +1,54 @@
+"""A server that drops, doubles or alters sums, and tries again until one is taken."""
+
+from dataclasses import replace
+
+import pytest
+
+from fedlap_app.methods.offline.live import forget as forget_live
+from fedlap_app.methods.offline.messages import HelloReply, Request
+
+from .scene import RefusedError
+
+VICTIM = "bank-01"
+
+
+def flipped(data, at):
+    changed = bytearray(data)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("backend", ["mask", "ckks"])
+@pytest.mark.parametrize("field", ["common", "own"])
+def test_one_forged_sum_ends_the_job_for_good(scene, backend, field):
+    scene.settings = replace(scene.settings, backend=backend)
+    coordinator = scene.run("h1", rounds=5)
+    honest = coordinator.requests[VICTIM]
+    data = getattr(honest, field)
+    with pytest.raises(RefusedError):
+        scene.ask(VICTIM, replace(honest, **{field: flipped(data, len(data) - 40)}))
+    for tried in (honest, replace(honest, **{field: flipped(data, len(data) - 48)}), honest):
+        forget_live()
+        with pytest.raises(RefusedError, match="has ended"):
+            scene.ask(VICTIM, tried)
+    found = HelloReply.unpack(scene.ask(VICTIM, Request("hello", "", 0, b"h2")))
+    assert found.open == ()
+
+
+def test_the_next_run_begins_a_job_of_its_own(scene):
+    coordinator = scene.run("h1", rounds=5)
+    honest = coordinator.requests[VICTIM]
+    with pytest.raises(RefusedError):
+        scene.ask(VICTIM, replace(honest, common=flipped(honest.common, len(honest.common) - 9)))
+    again = scene.run("h2")
+    assert again.done
+    assert not again.resumed
+
+
+def test_sums_of_another_step_or_member_end_the_job(scene):
+    coordinator = scene.run("h1", rounds=5)
+    mine, other = coordinator.requests[VICTIM], coordinator.requests["bank-00"]
+    with pytest.raises(RefusedError):
+        scene.ask(VICTIM, replace(mine, own=other.own))
+    with pytest.raises(RefusedError, match="has ended"):
+        scene.ask(VICTIM, mine)
