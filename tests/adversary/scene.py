@@ -1,4 +1,4 @@
-"""Three organisations that pin each other, and a server that asks their ClientApps what it likes."""
+"""Organisations that pin each other, and a server that asks their ClientApps what it likes."""
 
 import shutil
 from dataclasses import replace

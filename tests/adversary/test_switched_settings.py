@@ -35,7 +35,7 @@ def test_another_configuration_gets_another_card_that_nobody_else_takes(scene, c
     assert first != other
     cards = [scene.card(name, "h1") for name in scene.names if name != VICTIM] + [other]
     request = Request("cards", "00" * 16, 0, pack(b"h1", *cards))
-    with pytest.raises(RefusedError, match="runs other settings than|changed after"):
+    with pytest.raises(RefusedError, match=r"runs other settings than|changed after"):
         scene.ask(VICTIM, request, **changes)
     with pytest.raises(RefusedError, match="runs other settings than"):
         scene.ask("bank-00", request)
