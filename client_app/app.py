@@ -16,7 +16,7 @@ app = ClientApp()
 @app.query("join")
 def join(message: Message, context: Context) -> Message:
     """Say who this is, for the comparison before the first round."""
-    return answer(message, context, handlers.join)
+    return answer(message, context, partial(handlers.join, run=context.run_id))
 
 
 @app.query("offline")
@@ -28,22 +28,23 @@ def offline_step(message: Message, context: Context) -> Message:
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """Evaluate the global model, train it on the own data and return it."""
-    return answer(message, context, partial(handlers.train, state=context.state))
+    handler = partial(handlers.train, run=context.run_id, state=context.state)
+    return answer(message, context, handler)
 
 
 @app.train("alone")
 def train_alone(message: Message, context: Context) -> Message:
     """Train a model of the own, without any exchange."""
-    return answer(message, context, handlers.train_alone)
+    return answer(message, context, partial(handlers.train_alone, run=context.run_id))
 
 
 @app.evaluate()
 def evaluate(message: Message, context: Context) -> Message:
     """Evaluate the global model."""
-    return answer(message, context, handlers.evaluate)
+    return answer(message, context, partial(handlers.evaluate, run=context.run_id))
 
 
 @app.evaluate("keep")
 def keep(message: Message, context: Context) -> Message:
     """Evaluate the final model and keep it in the store."""
-    return answer(message, context, handlers.keep)
+    return answer(message, context, partial(handlers.keep, run=context.run_id))

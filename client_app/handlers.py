@@ -1,20 +1,20 @@
 """What an organisation does when the server asks; only those who train import torch."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flwr.app import ConfigRecord, RecordDict
 
 import fedlap_app
-from client_app import rows, training_ledger
+from client_app import ration, rows, training_ledger
 from client_app.kept import keep_guesses, keep_model
 from client_app.moments import kept_moments
 from client_app.organisation import Organisation
 from client_app.records import Metrics, to_metrics
-from client_app.task import Task, decimal_in, number_in
-from client_app.training_ledger import Late
+from client_app.task import Late, Task, number_in
 from fedlap_app.errors import RunError
-from fedlap_app.methods.scores import pack, pack_all
+from fedlap_app.methods.scores import pack, pack_all, withhold
 from fedlap_app.provision.federation import read_federation_file
 from fedlap_app.seeds import round_seed
 
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from fedlap_app.learning.tensors import GraphTensors
 
 
-def join(organisation: Organisation, content: RecordDict) -> RecordDict:
+def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
     """Name, version, settings and schema of the organisation."""
     _require_version(organisation)
+    ration.join(organisation, run)
     subgraph = organisation.subgraph
     member = ConfigRecord(
         {
             "name": organisation.name,
             "version": fedlap_app.__version__,
-            "settings": organisation.settings.digest(),
+            "settings": organisation.agreed,
             "schema": organisation.schema,
             "num-classes": subgraph.num_classes,
             "num-features": subgraph.num_features,
@@ -57,7 +58,9 @@ def _require_version(organisation: Organisation) -> None:
         )
 
 
-def train(organisation: Organisation, content: RecordDict, state: RecordDict) -> RecordDict:
+def train(
+    organisation: Organisation, content: RecordDict, run: int, state: RecordDict
+) -> RecordDict:
     """One round of federated averaging; the received model is scored on the way.
 
     `state` is what Flower keeps for the client during a run.
@@ -65,8 +68,8 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
     from fedlap_app.methods.fedavg import client_round
     from fedlap_app.methods.fedlap_plus import method_objective
 
-    settings, task = organisation.settings, Task.of(content)
-    number = number_in(content, "server-round")
+    settings, number = organisation.settings, number_in(content, "server-round")
+    task = ration.admit(organisation, run, content, number)
     kept = None
     if settings.optimizer_state == "keep" and not settings.server_steps:
         kept = kept_moments(organisation, state, task)
@@ -77,14 +80,14 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
         rows.received(organisation, content),
         seed=round_seed(settings.seed, task.stage, organisation.name, number),
         objective=method_objective(settings),
-        proximal_mu=decimal_in(content, "proximal-mu"),
+        proximal_mu=settings.pull,
         moments=kept.read(number) if kept else None,
     )
     if kept:
         kept.write(number, result.moments)
     metrics: Metrics = {
         "num-examples": _weight(organisation, result.num_examples),
-        "scores": pack_all(result.received),
+        "scores": _scores(organisation, pack_all(result.received)),
     }
     records = rows.returned(organisation, content, result.parameters)
     reply = RecordDict({**records, "metrics": to_metrics(metrics)})
@@ -92,37 +95,43 @@ def train(organisation: Organisation, content: RecordDict, state: RecordDict) ->
     return reply
 
 
-def train_alone(organisation: Organisation, content: RecordDict) -> RecordDict:
+def train_alone(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
     """Train without any exchange; only counts and losses of each round leave."""
     from fedlap_app.methods.alone import train_alone as run_alone
 
+    task = ration.admit(organisation, run, content, Late.KEEP, alone=True)
     stages = run_alone(
         organisation.tensors, organisation.model_spec, organisation.settings, organisation.name
     )
-    keep_model(organisation, Task.of(content), stages[-1].parameters, stages[-1].evaluation)
+    keep_model(organisation, task, stages[-1].parameters, stages[-1].evaluation)
     metrics: Metrics = {
         "rounds": [len(stage.history) for stage in stages],
-        "history": [value for stage in stages for row in stage.history for value in row],
-        "scores": [value for stage in stages for value in pack(stage.evaluation)],
+        "history": _scores(
+            organisation,
+            [value for stage in stages for row in stage.history for value in row],
+        ),
+        "scores": _scores(organisation, pack_all([stage.evaluation for stage in stages])),
     }
     reply = RecordDict({"metrics": to_metrics(metrics)})
-    training_ledger.enter(organisation, Task.of(content), Late.KEEP, content, reply)
+    training_ledger.enter(organisation, task, Late.KEEP, content, reply)
     return reply
 
 
-def evaluate(organisation: Organisation, content: RecordDict) -> RecordDict:
+def evaluate(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
     """Score the global model on the own data, with every weight that it may have."""
     from fedlap_app.learning.determinism import one_thread
     from fedlap_app.learning.fusion import evaluate_weights
 
+    task = ration.admit(organisation, run, content, Late.EVALUATE)
     with one_thread():
-        evaluations = evaluate_weights(*_received(organisation, content))
-    reply = RecordDict({"metrics": to_metrics({"scores": pack_all(evaluations)})})
-    training_ledger.enter(organisation, Task.of(content), Late.EVALUATE, content, reply)
+        evaluations = evaluate_weights(*_received(organisation, content, task))
+    scores = _scores(organisation, pack_all(evaluations))
+    reply = RecordDict({"metrics": to_metrics({"scores": scores})})
+    training_ledger.enter(organisation, task, Late.EVALUATE, content, reply)
     return reply
 
 
-def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
+def keep(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
     """Score the best model of a stage and keep it, with the scores per class, in the store.
 
     When another stage follows, the client's guesses for it are kept as well; they never leave.
@@ -130,8 +139,9 @@ def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
     from fedlap_app.learning.evaluation import score
     from fedlap_app.learning.guesses import guess
 
-    settings, task = organisation.settings, Task.of(content)
-    predicted = _predict(organisation, content)
+    settings = organisation.settings
+    task = ration.admit(organisation, run, content, Late.KEEP)
+    predicted = _predict(organisation, content, task)
     evaluation = score(predicted, organisation.tensors)
     kept = rows.kept(organisation, rows.received(organisation, content))
     keep_model(organisation, task, kept, evaluation)
@@ -140,26 +150,34 @@ def keep(organisation: Organisation, content: RecordDict) -> RecordDict:
         following = replace(task, stage=task.stage + 1)
         guesses = guess(predicted, training, settings.guess_spec)
         keep_guesses(organisation.store, following, guesses)
-    reply = RecordDict({"metrics": to_metrics({"scores": pack(evaluation)})})
+    scores = _scores(organisation, pack(evaluation))
+    reply = RecordDict({"metrics": to_metrics({"scores": scores})})
     training_ledger.enter(organisation, task, Late.KEEP, content, reply)
     return reply
 
 
-def _predict(organisation: Organisation, content: RecordDict) -> "NDArray[np.float32]":
+def _scores(organisation: Organisation, packed: Sequence[float]) -> list[float]:
+    """Scores that may leave."""
+    return withhold(packed, organisation.policy.least_scored_nodes)
+
+
+def _predict(organisation: Organisation, content: RecordDict, task: Task) -> "NDArray[np.float32]":
     """Log-probabilities of the global model for the own nodes."""
     from fedlap_app.learning.determinism import one_thread
     from fedlap_app.learning.evaluation import log_probabilities_of
 
     with one_thread():
-        return log_probabilities_of(*_received(organisation, content))
+        return log_probabilities_of(*_received(organisation, content, task))
 
 
-def _received(organisation: Organisation, content: RecordDict) -> "tuple[nn.Module, GraphTensors]":
+def _received(
+    organisation: Organisation, content: RecordDict, task: Task
+) -> "tuple[nn.Module, GraphTensors]":
     """The global model, and the data that it reads."""
     from fedlap_app.learning.parameters import load_parameters
 
     load_parameters(organisation.model, rows.received(organisation, content))
-    return organisation.model, organisation.tensors_for(Task.of(content))
+    return organisation.model, organisation.tensors_for(task)
 
 
 def _weight(organisation: Organisation, num_examples: int) -> int:

@@ -60,6 +60,16 @@ class Organisation:
         """Hash of class names and feature columns, which all organisations must share."""
         return schema_digest(self.subgraph)
 
+    @property
+    def deployed(self) -> bool:
+        """Whether this is no simulation, so that what it writes must survive a power failure."""
+        return self.folder is not None
+
+    @cached_property
+    def agreed(self) -> str:
+        """Digest of the settings, by which parties and messages of a run are compared."""
+        return self.settings.digest()
+
     @cached_property
     def model_spec(self) -> ModelSpec:
         """The model that the settings ask for, on this schema."""

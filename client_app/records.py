@@ -1,9 +1,11 @@
 """Parameters and numbers as Flower records, and back."""
 
+import hashlib
 import io
 import math
+from collections import deque
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ from fedlap_app.errors import ProtocolError
 
 Metrics = Mapping[str, int | float | list[float]]
 _FLOATS = ("float32", "float64")
-_last: tuple[ArrayRecord, dict[str, NDArray[Any]]] | None = None
 
 
 class ReadInPlace(Array):
@@ -70,17 +71,51 @@ def _content_bytes(array: Array) -> int:
 
 
 def from_arrays(record: ArrayRecord) -> dict[str, NDArray[Any]]:
-    """Named numpy arrays of a record, read-only.
+    """Named numpy arrays of a record, read-only."""
+    return _read(record).arrays
 
-    Clients in one process are handed the same record, so the last one is kept.
-    """
-    global _last
-    if _last is None or _last[0] is not record:
-        arrays = {name: ReadInPlace(array).numpy() for name, array in record.items()}
-        for array in arrays.values():
+
+def digest_of(content: RecordDict) -> str:
+    """Hash of all that a message of the training phase says."""
+    whole = hashlib.sha256()
+    for name, record in sorted(content.items()):
+        if isinstance(record, ArrayRecord):
+            said = _read(record).digest
+        else:
+            said = repr(sorted(record.items())).encode()
+        whole.update(b"%s %d " % (repr(name).encode(), len(said)) + said)
+    return whole.hexdigest()
+
+
+class _Read:
+    """A record that was read."""
+
+    def __init__(self, record: ArrayRecord) -> None:
+        self.record = record
+        self.arrays = {name: ReadInPlace(array).numpy() for name, array in record.items()}
+        for array in self.arrays.values():
             array.flags.writeable = False
-        _last = record, arrays
-    return _last[1]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Hash of names, types, shapes and numbers."""
+        whole = hashlib.sha256()
+        for name, array in self.arrays.items():
+            whole.update(repr((name, array.dtype.str, array.shape)).encode())
+            whole.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        return whole.digest()
+
+
+def _read(record: ArrayRecord) -> _Read:
+    """The record, read once: clients in one process are handed the same ones, two at a time."""
+    for known in _latest:
+        if known.record is record:
+            return known
+    _latest.append(_Read(record))
+    return _latest[-1]
+
+
+_latest: "deque[_Read]" = deque(maxlen=2)
 
 
 def to_metrics(numbers: Metrics) -> MetricRecord:

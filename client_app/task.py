@@ -1,10 +1,20 @@
 """What a message of the training phase asks a client to work on."""
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from flwr.app import ConfigRecord, RecordDict
 
 from fedlap_app.errors import ProtocolError
+
+_STAGE = 1_000_000  # more than the rounds of a stage
+
+
+class Late(IntEnum):
+    """Messages of a stage that come after its rounds, by their places among the steps."""
+
+    EVALUATE = _STAGE - 2
+    KEEP = _STAGE - 1
 
 
 @dataclass(frozen=True)
@@ -24,6 +34,10 @@ class Task:
     run: int
     stage: int = 0
     basis: str = ""
+
+    def step(self, number: int) -> int:
+        """Place among all messages of the run: of a round of the stage, or of a `Late` one."""
+        return self.stage * _STAGE + number
 
     def to_config(self) -> ConfigRecord:
         """The task as a record; Flower cannot count an empty value."""
@@ -48,14 +62,6 @@ def number_in(content: RecordDict, key: str) -> int:
     if not isinstance(value, int):
         raise ProtocolError(f"the message carries no {key}: it was not made by this app's server")
     return value
-
-
-def decimal_in(content: RecordDict, key: str) -> float:
-    """A number of a message's configuration; 0 when it is absent."""
-    value = _config(content).get(key, 0.0)
-    if not isinstance(value, int | float):
-        raise ProtocolError(f"the {key} of the message is not a number")
-    return float(value)
 
 
 def _config(content: RecordDict) -> ConfigRecord:

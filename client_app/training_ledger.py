@@ -4,7 +4,6 @@ Models travel in the clear but for TLS: the server reads each update, all read t
 """
 
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
 from math import prod
 from typing import Any
 
@@ -13,7 +12,7 @@ from flwr.app import ArrayRecord, MetricRecord, RecordDict
 from client_app import rows
 from client_app.kept import training_job
 from client_app.organisation import Organisation
-from client_app.task import Task
+from client_app.task import Late, Task
 from fedlap_app.privacy.ledger import (
     FINISHED,
     MEMBERS,
@@ -24,17 +23,10 @@ from fedlap_app.privacy.ledger import (
     Entry,
     Ledger,
 )
+from fedlap_app.settings import Settings
 
 ALONE = "local"  # trains all stages in one message
-_STAGE = 1_000_000
 _KINDS = {"arrays": ("model", "model updates"), rows.RECORD: ("learned rows", "learned rows")}
-
-
-class Late(IntEnum):
-    """Messages of a stage that come after its rounds, by their places among the steps."""
-
-    EVALUATE = _STAGE - 2
-    KEEP = _STAGE - 1
 
 
 def enter(
@@ -59,11 +51,16 @@ def enter(
         return {**about, "method": method, "basis": task.basis}
 
     with store.lock():
-        durable = organisation.folder is not None
-        ledger = Ledger.open(store.job(job).path, facts, durable=durable, begun=False)
-        last = number == Late.KEEP and task.stage == organisation.settings.self_training
-        state = FINISHED if last or organisation.settings.method == ALONE else OPEN
-        ledger.enter(task.stage * _STAGE + number, 0, _entries(content, reply), state)
+        ledger = Ledger.open(store.job(job).path, facts, durable=organisation.deployed, begun=False)
+        state = FINISHED if is_last(organisation.settings, task, number) else OPEN
+        ledger.enter(task.step(number), 0, _entries(content, reply), state)
+
+
+def is_last(settings: Settings, task: Task, number: int) -> bool:
+    """Whether a message is the last one of its run."""
+    if settings.method == ALONE:
+        return True
+    return number == Late.KEEP and task.stage == settings.self_training
 
 
 def _entries(content: RecordDict, reply: RecordDict) -> Iterator[Entry]:

@@ -241,6 +241,17 @@ class Settings:
         return self.optimizer_at == "server" and self.method in ("fedlap+", "fedavg")
 
     @property
+    def single_gradients(self) -> bool:
+        """Whether an update that leaves is a gradient, or one times the step size."""
+        one_step = self.optimizer == "sgd" and self.local_epochs == 1
+        return self.server_steps or (one_step and self.method != "local")
+
+    @property
+    def pull(self) -> float:
+        """Strength of the pull to the global model in a client's training."""
+        return self.proximal_mu if self.strategy == "fedprox" else 0.0
+
+    @property
     def needs_basis(self) -> bool:
         """Whether the offline phase runs before training."""
         return self.spectral or self.method == "fedlap+"
