@@ -10,11 +10,17 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.logger import log
 
 import fedlap_app
-from fedlap_app.errors import RunError
+from fedlap_app.errors import DataError, RunError
+from fedlap_app.graphs.checks import check_name
+from fedlap_app.graphs.lookalikes import alike
 from fedlap_app.provision.federation import read_federation_file
 from fedlap_app.settings import Settings
 from server_app.member_grid import LOOK, POLL_SECONDS, Member, MemberGrid
 
+_TEXTS = ("name", "version", "settings", "schema")
+_COUNTS = ("num-classes", "num-features", "num-examples")
+_LONGEST = 200
+_LARGEST = 2**53
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
 
 
@@ -63,6 +69,11 @@ def compare(members: Sequence[Member], settings: Settings) -> None:
             raise RunError(
                 f"two nodes say that they are {name}: give each organisation its own folder"
             )
+    if pair := alike(names):
+        raise RunError(
+            f"{pair[0]!r} and {pair[1]!r} look alike: one of them takes another name in its "
+            "org.toml"
+        )
     for member in members:
         if member.version != fedlap_app.__version__:
             raise RunError(
@@ -130,14 +141,20 @@ def _too_few(found: int, wanted: int, missing: Sequence[str], seconds: float) ->
 
 
 def _member(reply: Message) -> Member:
-    record = reply.content.config_records["member"]
-    return Member(
-        name=str(record["name"]),
-        node_id=reply.metadata.src_node_id,
-        version=str(record["version"]),
-        settings=str(record["settings"]),
-        schema=str(record["schema"]),
-        classes=int(str(record["num-classes"])),
-        features=int(str(record["num-features"])),
-        examples=int(str(record["num-examples"])),
-    )
+    """A member as its reply to the first message shows it; anything else is refused."""
+    record, node = reply.content.get("member"), reply.metadata.src_node_id
+    texts = [record.get(key) for key in _TEXTS] if isinstance(record, ConfigRecord) else []
+    counts = [record.get(key) for key in _COUNTS] if isinstance(record, ConfigRecord) else []
+    plain = texts and all(isinstance(each, str) and len(each) <= _LONGEST for each in texts)
+    if not plain or not all(isinstance(n, int) and 0 <= n < _LARGEST for n in counts):
+        raise RunError(
+            f"node {node} does not say who it is as this version does: install version "
+            f"{fedlap_app.__version__} there"
+        )
+    name, version, settings, schema = map(str, texts)
+    try:
+        check_name(name)
+    except DataError as error:
+        raise RunError(f"node {node} is refused: {error}") from None
+    classes, features, examples = (int(str(n)) for n in counts)
+    return Member(name, node, version, settings, schema, classes, features, examples)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import Bools, Features, Floats, Ints, Strings, stored_values
 from fedlap_app.graphs.edges import edge_keys
+from fedlap_app.graphs.lookalikes import fault_of_letters
 
 NAME_LIMIT = 100
 _UNSAFE_NAME = re.compile(r'[<>:"/\\|?*`]')
@@ -24,20 +25,20 @@ def check_name(name: str) -> None:
     fault = fault_of_name(name)
     if fault:
         raise DataError(f"The organisation name {name!r} {fault}.")
-    if _UNSAFE_NAME.search(name) or name != name.strip() or name.startswith("."):
+    if _UNSAFE_NAME.search(name) or name != name.strip() or name.startswith((".", "-", "~")):
         raise DataError(
             f"The organisation name {name!r} is not usable as a folder name: leave out leading "
-            'dots, outer spaces and the characters < > : " / \\ | ? * `.'
+            'dots, dashes and tildes, outer spaces and the characters < > : " / \\ | ? * `.'
         )
 
 
 def fault_of_name(name: str) -> str:
-    """What people could not see in a name or certificates could not hold; empty: nothing."""
+    """What people mistake in a name or certificates cannot hold; empty: nothing."""
     if not name.isprintable() or _INVISIBLE.search(name):
         return "has an invisible or control character: take printable ones"
     if len(name.encode()) > NAME_LIMIT:
         return f"has {len(name.encode())} bytes in UTF-8: take at most {NAME_LIMIT}"
-    return ""
+    return fault_of_letters(name)
 
 
 def check_list(values: tuple[str, ...], what: str) -> None:

@@ -6,13 +6,15 @@ takes the pinned fingerprints of the others from it.
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedlap_app.errors import ConfigError
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.graphs.checks import check_name
+from fedlap_app.graphs.lookalikes import alike
 from fedlap_app.provision.names import host_and_port
 
 FILE = "federation.toml"
@@ -128,16 +130,31 @@ def read_federation_file(path: Path) -> Federation:
     """Read a federation file."""
     try:
         facts = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _federation(facts)
+        federation = _federation(facts)
+        _check_names(list(federation.pins))
+        return federation
     except FileNotFoundError:
         raise ConfigError(
             f"There is no {path.name}: use the one that the coordinator's `fedlap keys issue` wrote"
         ) from None
+    except DataError as error:
+        raise ConfigError(f"{path.name} is refused: {error}") from None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"{path.name} cannot be read ({type(error).__name__}): get the file from the "
             "coordinator again"
         ) from None
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse a member whose name is not usable or looks like that of another one."""
+    for name in names:
+        check_name(name)
+    if pair := alike(names):
+        raise ConfigError(
+            f"{FILE} is refused: {pair[0]!r} and {pair[1]!r} look alike: get the file from the "
+            "coordinator again"
+        )
 
 
 def _federation(facts: Mapping[str, Any]) -> Federation:

@@ -1,6 +1,5 @@
 """Who takes part: the members of before and those of new requests, if they fit together."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ import flwr
 
 import fedlap_app
 from fedlap_app.errors import ConfigError
+from fedlap_app.graphs.lookalikes import alike
 from fedlap_app.provision.federation import FederationMember
 from fedlap_app.provision.request import Request
 
@@ -84,7 +84,7 @@ def _check_together(members: Sequence[FederationMember]) -> None:
                 "organisations must list the same names in the same order in org.toml"
             )
         for other in members[:number]:
-            if _folded(other.name) == _folded(member.name):
+            if alike((other.name, member.name)):
                 raise ConfigError(
                     f"{other.name!r} and {member.name!r} look alike: one of them takes another name"
                 )
@@ -98,8 +98,3 @@ def _check_together(members: Sequence[FederationMember]) -> None:
                 f"{other.name} and {member.name} have the same {what}: each organisation makes "
                 "its own, in its own folders"
             )
-
-
-def _folded(name: str) -> str:
-    """What is left of a name without case and without variants of the same letters."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

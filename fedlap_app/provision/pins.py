@@ -4,7 +4,8 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from fedlap_app.errors import ConfigError
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.graphs.checks import check_name
 from fedlap_app.provision.federation import read_federation_file
 
 
@@ -50,4 +51,9 @@ def org_pins(path: Path) -> dict[str, str]:
             "the table [peers] of org.toml must give a fingerprint for each name: "
             'write bank-b = "abcd-..." as `fedlap keys` shows it there'
         )
+    try:
+        for name in peers:
+            check_name(name)
+    except DataError as error:
+        raise ConfigError(f"the table [peers] of org.toml is refused: {error}") from None
     return peers

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fedlap_app.errors import ProtocolError
+from fedlap_app.errors import DataError, ProtocolError
+from fedlap_app.graphs.checks import check_name
+from fedlap_app.graphs.lookalikes import alike
 from fedlap_app.secure.identity import AgreementKey, Identity, fingerprint, is_signed
 from fedlap_app.secure.kdf import decode, derive, digest, encode
 
@@ -197,6 +199,7 @@ def verify_cards(
     for what, seen in (("name", names), ("identity", tuple(roster.fingerprints.values()))):
         if len(set(seen)) != len(names):
             raise ProtocolError(f"Two members have the same {what}; each needs its own.")
+    _check_names(names)
     if expected is not None and names != tuple(sorted(expected)):
         raise ProtocolError(
             f"The members are {', '.join(names)}, but {', '.join(sorted(expected))} were expected; "
@@ -205,6 +208,19 @@ def verify_cards(
     for card in roster.cards:
         _check_member(card, own, pins, trust_on_first_use)
     return roster
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse names that cannot name a folder, and two that people take for one."""
+    try:
+        for name in names:
+            check_name(name)
+    except DataError as error:
+        raise ProtocolError(f"A card is refused: {error}") from None
+    if pair := alike(names):
+        raise ProtocolError(
+            f"The members {pair[0]!r} and {pair[1]!r} look alike; one of them takes another name."
+        )
 
 
 def _check_member(card: Card, own: Card, pins: Mapping[str, str], trust: bool) -> None:
