@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import time
 import traceback
 from collections.abc import Callable
@@ -13,10 +14,12 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from client_app.organisation import Organisation, organisation_of
 from client_app.store import Folder, StoreError
 from fedlap_app import places
-from fedlap_app.errors import DataError, FedLapError
+from fedlap_app.errors import DataError, FedLapError, UnwritableError
 
 Handler = Callable[[Organisation, RecordDict], RecordDict]
 REFUSAL = "refusal"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 _log = logging.getLogger("fedlap")
 
@@ -57,41 +60,53 @@ def _provisional_name(context: Context) -> str:
 
 def _public_reason(error: Exception, context: Context) -> str:
     """What the server may read: details that could quote data or paths stay in a local file."""
-    if _is_disk_full(error):
+    if _fault(error) in _FULL:
         _log.error("The disk is full: %s", error)
         return (
             "its disk is full; free some space there, then start the run again, which goes on "
             "where it stopped"
         )
+    if _fault(error) in _REFUSED and isinstance(error, OSError | UnwritableError | StoreError):
+        _log.error("The store cannot be written: %s", error)
+        return (
+            f"its store cannot be written ({os.strerror(_fault(error)).lower()}): let its "
+            "processes write there or set another store-dir, then start the run again, which goes "
+            "on where it stopped"
+        )
     if isinstance(error, FedLapError) and not isinstance(error, DataError | StoreError):
         return str(error)
-    _log.error("This organisation cannot go on; %s", _write_details(error, context))
+    written = _write_details(error, context)
+    if written is None:
+        _log.error("This organisation cannot go on, and cannot write it down", exc_info=error)
+    else:
+        _log.error("This organisation cannot go on; the reason is in %s", written)
     if isinstance(error, DataError):
         return "its data cannot be used; `fedlap check` on its folder, there, says why"
     if isinstance(error, StoreError):
         return "its store cannot be used; its own log says why"
-    return f"{type(error).__name__} in the client; its file errors.log has the details"
+    where = "its own log" if written is None else "its file errors.log"
+    return f"{type(error).__name__} in the client; {where} has the details"
 
 
-def _is_disk_full(error: BaseException | None) -> bool:
-    """Whether no space was behind an error, or behind one that it replaced."""
+def _fault(error: BaseException | None) -> int:
+    """What the system said that is behind an error, or behind one that it replaced; 0: nothing."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
+        if isinstance(error, OSError) and error.errno in (*_FULL, *_REFUSED):
+            return error.errno
         error = error.__cause__ or error.__context__
-    return False
+    return 0
 
 
-def _write_details(error: Exception, context: Context) -> str:
-    """Write the whole error where only the organisation can read it; say where."""
+def _write_details(error: Exception, context: Context) -> Path | None:
+    """Write the whole error where only the organisation can read it; None: it cannot be."""
     folder = Folder(_details_folder(context))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     trace = "".join(traceback.format_exception(error))
     try:
         folder.append_line("errors.log", f"{now} {error}\n{trace}")
     except OSError:
-        return "the reason could not be written down because its store cannot be written"
-    return f"the reason is in {folder.path / 'errors.log'}"
+        return None
+    return folder.path / "errors.log"
 
 
 def _details_folder(context: Context) -> Path:

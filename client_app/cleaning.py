@@ -25,11 +25,14 @@ _OF_BASIS = re.compile(rf"basis-{_HASH}")
 _OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(card))")
 _LEDGER = re.compile(rf"offline-{_HASH}")
 _POST = rf"(?:own|common|reply)-(?:{_HASH}|none)-\d+(?:-\d+)?"
-_PART_OF_JOB = re.compile(r"\.(?:[a-z0-9_]{8}|(?:ledger|ration)\.json)\.part")
-_COUNTS = r"(?:consent|runs)\.json"
+_PART_OF_JOB = re.compile(r"\.(?:[a-z0-9_]{8}\.part|(?:ledger|ration)\.json\.(?:part|old))")
+_COUNTS = r"(?:consent|begun|runs)\.json"
 # Unfinished writes count as leftovers but for those of keys.
 _LEFTOVERS = {
-    "": re.compile(rf"errors\.log|\.(?:{_OF_BASIS.pattern}|{_OF_JOB.pattern}|{_COUNTS})\.part"),
+    "": re.compile(
+        rf"errors\.log|\.(?:{_OF_BASIS.pattern}|{_OF_JOB.pattern})\.part"
+        rf"|\.{_COUNTS}\.(?:part|old)"
+    ),
     "offline": re.compile(r"(?:missing-organisations|edge-mismatch|consent)\.log"),
     "offline/post": re.compile(rf"{_POST}|\.{_POST}\.part"),
     f"jobs/train-{'[0-9]' * 20}": _PART_OF_JOB,

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, FedLapError
+from fedlap_app.private_files import writing
 
 MARKER = "fedlap-store"
+MOST_LOG_BYTES = 2**23
 _SAYS = "A client store of FedLap: `fedlap clean-store` makes room in it.\n"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -45,7 +47,7 @@ class Store:
             raise StoreError(
                 f"the client store {root} cannot be created ({error.strerror}): "
                 "set store-dir to a folder that can be written"
-            ) from None
+            ) from error
 
     @contextmanager
     def lock(self, timeout: float = 60.0) -> Iterator[None]:
@@ -59,10 +61,12 @@ class Store:
     @cached_property
     def _lock_file(self) -> IO[str]:
         # Open as long as the store: a message in the offline phase takes a few milliseconds.
-        file = (self.root / "lock").open("a")
+        with writing("lock"):
+            file = (self.root / "lock").open("a")
         marker = self.root / MARKER
         if not marker.exists():
-            marker.write_text(_SAYS, encoding="utf-8")
+            with writing(MARKER):
+                marker.write_text(_SAYS, encoding="utf-8")
         return file
 
     def job(self, job: str) -> "Folder":
@@ -103,7 +107,7 @@ class Folder:
         except OSError as error:
             raise StoreError(
                 f"{target} cannot be written ({error.strerror}): free some space or set store-dir"
-            ) from None
+            ) from error
         return target
 
     def read(self, name: str) -> bytes:
@@ -116,9 +120,12 @@ class Folder:
             ) from None
 
     def append_line(self, name: str, line: str) -> None:
-        """Add a line to a log file."""
+        """Add a line to a log file; one that has become too large begins anew."""
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.path / _safe(name)).open("a", encoding="utf-8") as handle:
+        path = self.path / _safe(name)
+        # Whoever can send messages can fill a log: the newest lines stay.
+        full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
+        with path.open("w" if full else "a", encoding="utf-8") as handle:
             handle.write(line.rstrip("\n") + "\n")
 
     def write_json(self, name: str, value: Any) -> Path:  # noqa: ANN401 - any JSON value

@@ -26,3 +26,7 @@ class RunError(FedLapError):
 
 class ConsentError(RunError):
     """An organisation's own limits do not allow what a run asks of it."""
+
+
+class UnwritableError(RunError):
+    """A file of a store cannot be written; the sentence names it without its folders."""

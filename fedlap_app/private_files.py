@@ -1,25 +1,116 @@
-"""Files that only their owner can read."""
+"""Files that only their owner can read, replaced as a whole: a disk that fills up harms none."""
 
+import contextlib
+import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from fedlap_app.errors import UnwritableError
+
 OWNER_ONLY = 0o600
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_name(f".{path.name}.part")
+def write_private(path: Path, *content: bytes | memoryview, durable: bool = True) -> None:
+    """Write a file that only its owner can read, atomically.
+
+    Parameters
+    ----------
+    path
+        Where it is; its folder is made when it is missing.
+    content
+        Byte strings that are written one after the other.
+    durable
+        Whether it must survive a power failure (default: True).
+    """
+    part = _part(path)
     part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(handle)
+    try:
+        with os.fdopen(_opened(part, _NEW), "wb") as file:
+            file.writelines(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        # What is there of it would take the room that somebody has to make.
+        part.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync(path.parent)
+
+
+def swap_private(path: Path, content: bytes) -> None:
+    """The same for a file that is written every few milliseconds and may forget a power failure.
+
+    The content goes into a second file, which then changes places with the first one and is kept
+    for the next time: to overwrite blocks and to move names costs a tenth of making a new file.
+    """
+    part, old = _part(path), path.with_name(f".{path.name}.old")
+    handle = _opened(part, os.O_WRONLY | os.O_CREAT)
+    try:
+        if os.pwrite(handle, content, 0) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.ftruncate(handle, len(content))
+    finally:
+        os.close(handle)
+    kept = _linked(path, old)
     part.replace(path)
+    if kept:
+        old.replace(part)
+
+
+def _linked(path: Path, other: Path) -> bool:
+    """Give a file a second name, where it exists and the file system can."""
+    for _ in range(2):
+        try:
+            os.link(path, other)
+        except FileExistsError:  # somebody died in the middle
+            other.unlink(missing_ok=True)
+        except OSError:
+            return False
+        else:
+            return True
+    return False
+
+
+def sync(path: str | Path) -> None:
+    """Bring a file or the list of a folder to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(name: str) -> Iterator[None]:
+    """Turn what a disk refuses into one sentence, which the server may read: without folders."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "it is cut"
+        raise UnwritableError(
+            f"{name} of the store cannot be written ({reason}): free some space or set store-dir "
+            "to a folder that can be written, then start the run again"
+        ) from error
 
 
 def is_private(path: Path) -> bool:
     """Whether nobody but the owner may read or write the file."""
     return not stat.S_IMODE(path.stat().st_mode) & 0o077
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
+
+
+def _opened(path: Path, flags: int) -> int:
+    """Open a file in a folder that is made when it is missing."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, flags, OWNER_ONLY)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return os.open(path, flags, OWNER_ONLY)

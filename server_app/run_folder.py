@@ -66,8 +66,15 @@ class RunFolder:
 
     def add_round(self, row: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``."""
-        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as handle:
-            handle.write(json.dumps(_jsonable(row), allow_nan=False) + "\n")
+        line = (json.dumps(_jsonable(row), allow_nan=False) + "\n").encode()
+        with (self.path / "metrics.jsonl").open("ab", buffering=0) as handle:
+            before, done = handle.seek(0, os.SEEK_END), 0
+            try:
+                while done < len(line):
+                    done += handle.write(line[done:])
+            except OSError:  # half a line would make all the others unreadable
+                handle.truncate(before)
+                raise
 
     def write_model(self, model: ModelFile) -> None:
         """Write the global model as ``model.npz``."""
@@ -75,8 +82,12 @@ class RunFolder:
 
     def _replace(self, name: str, content: bytes) -> None:
         temporary = self.path / f".{name}.part"
-        temporary.write_bytes(content)
-        temporary.replace(self.path / name)
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(self.path / name)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def _jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value

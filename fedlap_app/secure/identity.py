@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from fedlap_app.errors import ConfigError, ProtocolError
+from fedlap_app.private_files import write_private
 from fedlap_app.secure.kdf import derive, digest
 
 _BEGIN = "-----BEGIN FEDLAP IDENTITY-----"
@@ -113,20 +114,12 @@ class Identity:
 
     def save(self, path: Path) -> None:
         """Write a new file that only its owner can read; an existing file is never replaced."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         body = base64.b64encode(self.signing_key + self.agreement_key).decode()
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError as error:
+        if path.exists():
             raise ConfigError(
                 f"{path} exists already; an identity is never overwritten, choose another file."
-            ) from error
-        with os.fdopen(handle, "w") as file:
-            # The mode given to open() is narrowed by the umask only, so say it once more.
-            os.fchmod(handle, 0o600)
-            file.write(f"{_BEGIN}\n{body}\n{_END}\n")
-            file.flush()
-            os.fsync(handle)
+            )
+        write_private(path, f"{_BEGIN}\n{body}\n{_END}\n".encode())
 
     @classmethod
     def load(cls, path: Path) -> "Identity":

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.methods.offline.messages import Data, pack, pieces, unpack
-from fedlap_app.methods.offline.newest import Newest, sync, write_all
+from fedlap_app.methods.offline.newest import Newest, write_all
+from fedlap_app.private_files import write_private, writing
 
 
 class JobFiles:
@@ -48,18 +49,8 @@ class JobFiles:
 
     def write(self, name: str, *parts: Data) -> None:
         """Write a file of parts: beside its place, synced if durable, then renamed."""
-        part, target = f"{self.path}/.{self.prefix}{name}.part", self.at(name)
-        try:
-            with os.fdopen(_private(part, os.O_WRONLY | os.O_TRUNC), "wb") as file:
-                file.writelines(pieces(*parts))
-                if self.durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            Path(part).replace(target)
-            if self.durable:
-                sync(self.path)
-        except OSError as error:
-            raise _unwritable(target, error) from None
+        with writing(f"{self.prefix}{name}"):
+            write_private(Path(self.at(name)), *pieces(*parts), durable=self.durable)
 
     def read(self, name: str, count: int | None = None) -> list[memoryview]:
         """Parts of a file; only those that are looked at are read from disk."""
@@ -72,7 +63,7 @@ class JobFiles:
 
     def write_at(self, name: str, offset: int, content: Sequence[Data]) -> None:
         """Write into a file that may be torn, because nothing counts on its content yet."""
-        try:
+        with writing(f"{self.prefix}{name}"):
             handle = _private(self.at(name), os.O_WRONLY)
             try:
                 write_all(handle, content, offset)
@@ -80,8 +71,6 @@ class JobFiles:
                     os.fdatasync(handle)
             finally:
                 os.close(handle)
-        except OSError as error:
-            raise _unwritable(self.at(name), error) from None
 
     def read_at(self, name: str, offset: int, size: int) -> bytes:
         """Some bytes of a file."""
@@ -124,14 +113,12 @@ def unpack_arrays(data: Data) -> dict[str, NDArray[np.generic]]:
     return arrays
 
 
-def _unwritable(path: str, error: OSError) -> RunError:
+def _unreadable(path: str, error: object) -> RunError:
+    reason = error.strerror or "it is cut" if isinstance(error, OSError) else error
     return RunError(
-        f"{path} cannot be written ({error.strerror}): free some space or set store-dir"
+        f"{Path(path).name} of the store cannot be read ({reason}): was the store changed? Start "
+        "a new job"
     )
-
-
-def _unreadable(path: str, reason: object) -> RunError:
-    return RunError(f"{path} cannot be read ({reason}): was the store changed? Start a new job")
 
 
 def _private(path: str, flags: int) -> int:

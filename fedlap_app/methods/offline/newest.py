@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fedlap_app.errors import RunError
 from fedlap_app.methods.offline.messages import Data, Part, pieces, unpack
+from fedlap_app.private_files import sync, writing
 
 _HEAD = struct.Struct("<QQ")
 _MOST = 1024  # byte strings that the kernel takes at once
@@ -64,15 +65,10 @@ class Newest:
     def write(self, *parts: Part) -> None:
         """Write the next record."""
         number = self.head.number + 1
-        path = self._paths[number % 2]
-        try:
+        with writing(Path(self._paths[number % 2]).name):
             handle = self._open(number % 2)
             size = self._fill(handle, parts)
             self._declare(handle, Head(number, size))
-        except OSError as error:
-            raise RunError(
-                f"{path} cannot be written ({error.strerror}): free some space or set store-dir"
-            ) from None
 
     def _look(self, turn: int) -> Head:
         """Open a file, if it is there."""
@@ -129,8 +125,10 @@ class Newest:
 
 
 def _unreadable(path: str, error: OSError) -> RunError:
-    reason = error.strerror
-    return RunError(f"{path} cannot be read ({reason}): was the store changed? Start a new job")
+    return RunError(
+        f"{Path(path).name} of the store cannot be read ({error.strerror}): was the store changed? "
+        "Start a new job"
+    )
 
 
 def _close(handles: dict[int, int]) -> None:
@@ -164,12 +162,3 @@ def write_all(handle: int, content: Sequence[Data], offset: int) -> int:
         while done < size:
             done += os.pwrite(handle, rest[done:], offset + done)
     return size
-
-
-def sync(path: str | Path) -> None:
-    """Bring a file or the list of a folder to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
