@@ -12,20 +12,24 @@ from flwr.app import ConfigRecord, RecordDict
 
 from client_app.organisation import Organisation
 from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.offline.answered import Answered
 from fedlap_app.methods.offline.job_files import JobFiles
 from fedlap_app.methods.offline.member import Member
 from fedlap_app.methods.offline.messages import Data, Request
 from fedlap_app.methods.offline.parts import (
     GET,
-    HASH_BYTES,
+    MOST_BYTES,
+    MOST_CARD_BYTES,
     NO_JOB,
     PUT,
+    count_hashes,
     count_parts,
     hashes_of,
     join_parts,
     part_bytes,
     part_of,
     read_asked,
+    require_room,
 )
 from fedlap_app.methods.offline.party import Party
 from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, stored_secrets
@@ -33,6 +37,7 @@ from fedlap_app.provision.pins import federation_pins, merge_pins, org_pins
 from fedlap_app.secure.ckks.workers import use_processes
 
 _PARTIES = 64
+_WHICH = ("common", "own")
 _parties: "OrderedDict[int, tuple[Organisation, Party]]" = OrderedDict()
 
 
@@ -47,8 +52,7 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
         party = _party(organisation)
         post = party.post
         if kind == PUT:
-            which = "common" if own.get("which") == "common" else "own"
-            post.write(f"{which}-{place}-{_index(own)}", _bytes(own, "body"))
+            _put(party, own, job, number, limit)
             return _reply(b"", b"", 0.0)
         if kind == GET:
             whole = post.read(f"reply-{place}", 1)[0]
@@ -57,8 +61,8 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
             kind=kind,
             job="" if job == NO_JOB else job,
             step=number,
-            common=_whole(post, common, f"common-{place}"),
-            own=_whole(post, own, f"own-{place}"),
+            common=_whole(post, common, f"common-{place}", limit),
+            own=_whole(post, own, f"own-{place}", limit),
         )
         member = Member(party)
         reply = member.answer(request)
@@ -99,22 +103,51 @@ def _bytes(record: ConfigRecord, key: str) -> bytes:
 
 
 def _index(own: ConfigRecord) -> int:
-    return int(str(own.get("index")))
+    index = own.get("index")
+    if not isinstance(index, int) or index < 0:
+        raise ProtocolError("the message names no part: it was not made by this app's server")
+    return index
 
 
-def _whole(post: JobFiles, record: ConfigRecord, name: str) -> Data:
+def _put(party: Party, own: ConfigRecord, job: str, step: int, limit: int) -> None:
+    """Keep one part of the next request, if one is expected that could be so long."""
+    which, index, body = own.get("which"), _index(own), _bytes(own, "body")
+    most = _room_for(party, job, step)
+    if which not in _WHICH or not most or not 0 < len(body) <= limit:
+        raise ProtocolError(
+            f"a part of {len(body)} bytes came for step {step} of job {job}, which does not expect "
+            "it: the message was altered, start the run again"
+        )
+    require_room(index + 1, limit, most)
+    place = f"{job}-{step}"
+    _clean(party.post, *(f"{each}-{place}-" for each in _WHICH))
+    party.post.write(f"{which}-{place}-{index}", body)
+
+
+def _room_for(party: Party, job: str, step: int) -> int:
+    """Bytes that the common or the own part of a request may have; none: it is not expected."""
+    if job == NO_JOB or (step == 0 and party.pending() is None):
+        return 0
+    if step == 0:
+        return MOST_CARD_BYTES
+    last = Answered.read(party.answers(job))
+    expected = (last.step, last.step + bool(last.expects)) if last is not None else ()
+    return MOST_BYTES // len(_WHICH) if step in expected else 0
+
+
+def _whole(post: JobFiles, record: ConfigRecord, name: str, limit: int) -> Data:
     """Content of a request that came at once or in parts."""
     hashes = _bytes(record, "hashes")
     if not hashes:
         return _bytes(record, "body")
-    names = [f"{name}-{index}" for index in range(len(hashes) // HASH_BYTES)]
+    names = [f"{name}-{index}" for index in range(count_hashes(hashes, limit))]
     return join_parts([post.read(each, 1)[0] for each in names if post.has(each)], hashes)
 
 
-def _clean(post: JobFiles, keep: str) -> None:
-    """Delete the parts of this request, and replies to earlier ones."""
+def _clean(post: JobFiles, *keep: str) -> None:
+    """Delete the parts of requests and replies but for those whose names begin like this."""
     if os.path.isdir(post.path):  # noqa: PTH112 - for every message, so the quicker one
-        post.drop(*(path.name for path in post.path.iterdir() if path.name != keep))
+        post.drop(*(path.name for path in post.path.iterdir() if not path.name.startswith(keep)))
 
 
 def _party(organisation: Organisation) -> Party:

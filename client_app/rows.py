@@ -8,7 +8,7 @@ from flwr.app import ArrayRecord, RecordDict
 from numpy.typing import NDArray
 
 from client_app.organisation import Organisation
-from client_app.records import from_arrays, to_arrays
+from client_app.records import ReadInPlace, from_arrays, to_arrays
 from fedlap_app.errors import ProtocolError
 from fedlap_app.learning.specs import ROWS
 from fedlap_app.methods.offline.row_keys import Order, read_order
@@ -67,7 +67,7 @@ def _rows(content: RecordDict) -> tuple[str, NDArray[Any]]:
             "made by this app's server"
         )
     (job, array), *_ = record.items()
-    return job, array.numpy()
+    return job, ReadInPlace(array).numpy()
 
 
 def _record(content: RecordDict, name: str, what: str) -> ArrayRecord:

@@ -14,6 +14,7 @@ from fedlap_app.errors import RunError
 from server_app.wrapped_grid import WrappedGrid
 
 POLL_SECONDS = 0.2
+_MOST_TEXT = 2000  # characters of a refusal
 RETRIES = 5
 REFUSAL = "refusal"
 LOOK = (
@@ -302,7 +303,7 @@ def _failure(reply: Message) -> str:
     """Why a reply is of no use; empty when it is fine."""
     if reply.has_error():
         reason = (reply.error.reason or "").strip().splitlines()
-        return f"error {reply.error.code}, {reason[-1] if reason else 'no reason given'}"
+        return f"error {reply.error.code}, {_shown(reason[-1]) if reason else 'no reason given'}"
     return _refusal(reply).get("reason", "")
 
 
@@ -313,7 +314,13 @@ def _who(reply: Message) -> str:
 
 def _refusal(reply: Message) -> dict[str, str]:
     record = reply.content.get(REFUSAL)
-    return {key: str(value) for key, value in record.items()} if record else {}
+    return {key: _shown(str(value)) for key, value in record.items()} if record else {}
+
+
+def _shown(text: str) -> str:
+    """What a client says, in a form that can do a terminal or a log no harm."""
+    plain = "".join(each if each.isprintable() else " " for each in text[: _MOST_TEXT + 1])
+    return plain if len(plain) <= _MOST_TEXT else f"{plain[:_MOST_TEXT]}..."
 
 
 def _names(names: Sequence[str], most: int = 5) -> str:

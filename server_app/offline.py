@@ -113,6 +113,8 @@ def _coordinator(members: Sequence[Member], settings: Settings) -> Coordinator:
     choices = Choices(
         hello=secrets.token_hex(16),
         hide_topology=settings.hide_topology,
+        backend=settings.offline_spec.backend,
+        profile=settings.offline_spec.profile,
         resume=settings.resume,
         refresh=settings.refresh_basis,
         rows=settings.offline_spec.rows,

@@ -9,9 +9,9 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.offline.messages import Data, Request
 from fedlap_app.methods.offline.parts import (
     GET,
-    HASH_BYTES,
     PUT,
     asked,
+    count_hashes,
     count_parts,
     hashes_of,
     join_parts,
@@ -22,6 +22,7 @@ from fedlap_app.settings import Settings
 from server_app.member_grid import Member, MemberGrid
 
 MESSAGE_TYPE = "query.offline"
+_LONGEST = 1e9  # seconds that a client could have spent
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Post:
         for name, content in self._send(contents):
             body, hashes = _bytes(content, "body"), _bytes(content, "hashes")
             if hashes:
+                count_hashes(hashes, self._limit)
                 whole[name] = hashes, [body], _facts(content)
             else:
                 yield name, body, _facts(content)
@@ -123,12 +125,18 @@ class Post:
             contents = {
                 name: _part(GET, requests[name], "reply", len(parts), b"")
                 for name, (hashes, parts, _) in whole.items()
-                if len(parts) < len(hashes) // HASH_BYTES
+                if len(parts) < count_hashes(hashes, self._limit)
             }
             if not contents:
                 return
             for name, content in self._send(contents):
-                whole[name][1].append(_bytes(content, "body"))
+                body = _bytes(content, "body")
+                if len(body) > self._limit:
+                    raise ProtocolError(
+                        f"a part of {len(body)} bytes came from {name} where {self._limit} are the "
+                        "most: it runs other settings, start the run again"
+                    )
+                whole[name][1].append(body)
             self.trips += 1
 
     def _send(self, contents: Mapping[str, RecordDict]) -> Iterator[tuple[str, RecordDict]]:
@@ -165,4 +173,5 @@ def _facts(content: RecordDict) -> Facts:
     taken = record.get("seconds") if isinstance(record, ConfigRecord) else None
     if not isinstance(taken, list) or len(taken) != 3:
         return Facts()
-    return Facts(*map(float, taken))
+    seconds = [each for each in taken if isinstance(each, int | float) and 0 <= each < _LONGEST]
+    return Facts(*map(float, seconds)) if len(seconds) == len(taken) else Facts()

@@ -14,6 +14,7 @@ from fedlap_app.seeds import seed_of
 from server_app.member_grid import Member
 
 RECORD = "rows"
+MOST_ROWS = 2**24
 START_SPREAD = 0.05
 Table = NDArray[np.float32]
 Names = NDArray[np.bytes_]
@@ -163,6 +164,11 @@ class SharedRows:
 
 def _split(member: str, data: bytes) -> Names:
     """Names of a member's rows; a name that comes twice is refused."""
+    if len(data) > KEY_BYTES * MOST_ROWS:
+        raise RunError(
+            f"{member} named {len(data) // KEY_BYTES} rows where {MOST_ROWS} are the most: take a "
+            "method without learned rows"
+        )
     if len(data) % KEY_BYTES or not data:
         raise RunError(
             f"{member} named its rows with {len(data)} bytes, no multiple of {KEY_BYTES}: let all "

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fedlap_app.methods.offline import messages
-from fedlap_app.methods.offline.coordinator import PRICE_BYTES
 from fedlap_app.methods.offline.handshake import pack_senders
+from fedlap_app.methods.offline.price import PRICE_BYTES
 from fedlap_app.methods.offline.secrets import simulated_secrets
 from fedlap_app.methods.offline.spec import OfflineSpec
 from fedlap_app.planning import sizes

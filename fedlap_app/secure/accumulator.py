@@ -43,7 +43,7 @@ class Accumulator(ABC):
                     f"A sum of {this.contributors} contributions cannot be made by "
                     f"{len(names)} senders; every sender contributes once."
                 )
-            line = Line(this, names, self._room(this))
+            line = Line(this, names)
             self._lines[this.recipient] = line
         if this != line.sum:
             require_same_sum(this, line.sum, self.step.place)
@@ -74,6 +74,9 @@ class Accumulator(ABC):
                 f"Contributions of {len(body)} bytes came for {self.step.place} where {expected} "
                 "were expected; they were cut or altered."
             )
+        # Room is made for what has come only, never for what a header says.
+        for line in lines:
+            line.make_room(self._room)
         words, at, parts = np.frombuffer(body, dtype=self.word), 0, []
         for size in sizes:
             parts.append(words[at : at + size])
@@ -139,9 +142,14 @@ class Line:
 
     sum: Sum
     senders: tuple[str, ...]
-    total: NDArray[Any]
+    total: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     added: set[str] = field(default_factory=set)
     taken: int = 0
+
+    def make_room(self, room: Callable[[Sum], NDArray[Any]]) -> None:
+        """Make room for the sum, before the first contribution to it."""
+        if not self.total.size:
+            self.total = room(self.sum)
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -36,6 +36,10 @@ TWO_MEMBERS = (
 )
 
 
+MOST_NUMBERS = 2**27
+"""Real numbers that a member contributes to all sums of a step together: 1 GiB of them."""
+
+
 class InsecureWarning(UserWarning):
     """A setting gives protection away."""
 
@@ -226,6 +230,12 @@ class SumBackend(ABC):
                     f"{self.keys.me!r} does not contribute to the sums of {recipient!r}; "
                     "its own part stays local."
                 )
+        # The lengths follow from layouts that others have made.
+        if (count := sum(lengths.values())) > MOST_NUMBERS:
+            raise ProtocolError(
+                f"A step asks for {count} numbers of {self.keys.me!r} where {MOST_NUMBERS} are the "
+                "most; set a smaller block, or ask who claims so many rows."
+            )
         return Sheet(self._step_header(lengths, place, vectors))
 
     def seal_sheet(self, sheet: Sheet, *, context: bytes = b"") -> Sealed:

@@ -71,8 +71,13 @@ class Channel:
             )
         with self._as_refusal(place):
             text = self._cipher.decrypt(body, [label])
-        size = int.from_bytes(text[:_SIZE_BYTES], "little")
-        return text[_SIZE_BYTES : _SIZE_BYTES + size]
+        end = _SIZE_BYTES + int.from_bytes(text[:_SIZE_BYTES], "little")
+        if end > len(text) or any(text[end:]):
+            raise ProtocolError(
+                f"A message from {self.sender!r} for {place} is not filled up with zeros; its "
+                "sender runs another release, or means harm."
+            )
+        return text[_SIZE_BYTES:end]
 
     def _label(self, place: Place) -> bytes:
         """Everything about a message but its text."""

@@ -88,6 +88,11 @@ def make_backend(
     return _find(name, profile)[0](keys, profile=profile, senders=senders, ledger=ledger)
 
 
+def names_of(backend: str, profile: str) -> tuple[str, str]:
+    """Back end and profile as headers name them."""
+    return backend, profile or _find(backend)[0].profiles[0]
+
+
 def make_accumulator(header: Header, senders: Callable[[str], Sequence[str]]) -> Accumulator:
     """Accumulator of the server; the parameters are those of `Accumulator`."""
     return _find(header.backend, header.profile)[1](header, senders)

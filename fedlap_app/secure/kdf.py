@@ -8,6 +8,7 @@ from fedlap_app.errors import ProtocolError
 
 Part = bytes | str | int
 _LENGTH_BYTES = 4
+_MOST_PARTS = 1 << 16
 _NO_SALT = bytes(32)
 
 
@@ -29,10 +30,15 @@ def decode(data: bytes) -> Iterator[bytes]:
     Raises
     ------
     ProtocolError
-        When the bytes end inside a part.
+        When the bytes end inside a part, or hold more of them than there ever are.
     """
-    at = 0
+    at = count = 0
     while at < len(data):
+        count += 1
+        if count > _MOST_PARTS:
+            raise ProtocolError(
+                f"A message of {len(data)} bytes has more than {_MOST_PARTS} parts; it was altered."
+            )
         size = int.from_bytes(data[at : at + _LENGTH_BYTES], "little")
         end = at + _LENGTH_BYTES + size
         if at + _LENGTH_BYTES > len(data) or end > len(data):

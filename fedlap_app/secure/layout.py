@@ -19,6 +19,8 @@ from fedlap_app.secure.kdf import decode, encode
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.void]
+MOST_MULTIPLE = 4096
+_SLOT = np.dtype("<u4")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Layout:
                 "the boundary of the layout must include every shared node."
             )
         shape = (self.frame.slots, self.frame.multiple)
-        return encode(*shape, slots.astype("<u4").tobytes())
+        return encode(*shape, slots.astype(_SLOT).tobytes())
 
     def read(self, vector: NDArray[np.float64], columns: int) -> NDArray[np.float64]:
         """Block (all rows, columns) of an opened sum; rows without a slot are 0."""
@@ -117,6 +119,24 @@ def make_layout(
     return Layout(Frame(slots, 1 if spare else multiple), slot_of)
 
 
+def room_for(slots: int) -> int:
+    """Bytes of a message that could tell so many slots: no pair shares more nodes."""
+    return _SLOT.itemsize * slots
+
+
+def require_room(data: bytes, room: int) -> None:
+    """Refuse a layout of more slots than the message that it came in has bytes for.
+
+    That message is filled up for as many nodes as there are slots: who claims many sends many.
+    """
+    slots = int.from_bytes(next(decode(data), b""), "little")
+    if room_for(slots) > room:
+        raise ProtocolError(
+            f"A partner's layout claims {slots} slots in a message of {room} bytes, which has "
+            f"room for {room // _SLOT.itemsize}; it was altered, or its sender means harm."
+        )
+
+
 def read_shared(data: bytes, rows: int) -> tuple[Frame, NDArray[np.int64]]:
     """Read what a target's `Layout.share` sent: its frame and the slots of `rows` shared nodes."""
     parts = list(decode(data))
@@ -126,8 +146,13 @@ def read_shared(data: bytes, rows: int) -> tuple[Frame, NDArray[np.int64]]:
             "nodes; compare the edges between both organisations."
         )
     frame = Frame(int.from_bytes(parts[0], "little"), int.from_bytes(parts[1], "little"))
-    slots = np.frombuffer(parts[2], "<u4").astype(np.int64)
-    if frame.multiple < 1 or np.unique(slots).size != rows or (slots >= frame.slots).any():
+    slots = np.frombuffer(parts[2], _SLOT).astype(np.int64)
+    if frame.slots < 1 or not 1 <= frame.multiple <= MOST_MULTIPLE:
+        raise ProtocolError(
+            f"A partner's layout has {frame.slots} slots and is rounded up to a multiple of "
+            f"{frame.multiple}, where 1 to {MOST_MULTIPLE} was expected; it cannot be used."
+        )
+    if np.unique(slots).size != rows or (slots >= frame.slots).any():
         raise ProtocolError(
             f"A partner's layout gives {rows} shared nodes slots that repeat or lie beyond its "
             f"{frame.slots}; it cannot be used, repeat the handshake."

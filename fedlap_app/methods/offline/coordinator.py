@@ -4,7 +4,6 @@ The caller sends `requests`, gives every reply to `take` as it arrives, and call
 all are there, until `done`.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,11 +35,11 @@ from fedlap_app.methods.offline.messages import (
     unpack_named,
 )
 from fedlap_app.methods.offline.mismatch import describe
-from fedlap_app.methods.offline.sums import StepSums
+from fedlap_app.methods.offline.price import pack_price
+from fedlap_app.methods.offline.sums import Agreed, StepSums
 from fedlap_app.secure.card import Roster, read_card
 
 HANDSHAKE = (HELLO, REUSE, CARDS, PAIRS, COMPARE)
-PRICE_BYTES = 160
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,8 @@ class Choices:
     ----------
     hello
         An id that is new for every run.
+    backend, profile
+        How the members seal what is summed; an empty profile is the usual one.
     hide_topology
         Whether everyone sends to everyone.
     resume
@@ -63,6 +64,8 @@ class Choices:
 
     hello: str
     hide_topology: bool = True
+    backend: str = "ckks"
+    profile: str = ""
     resume: bool = True
     refresh: bool = False
     rows: bool = False
@@ -105,8 +108,9 @@ class Coordinator:
         self._replies = {}
         self._sums = None
         if request.kind in (PAIRS, SUMS):
-            members = self.roster.members_hash
-            self._sums = StepSums(request.job, members, request.step, self.senders_of)
+            chosen, members = self.choices, self.roster.members_hash
+            agreed = Agreed(chosen.backend, chosen.profile, request.job, members, request.step)
+            self._sums = StepSums(agreed, self.senders_of)
 
     @property
     def request(self) -> Request:
@@ -136,6 +140,7 @@ class Coordinator:
             raise ProtocolError(f"A second or foreign reply came from {name!r}; it is refused.")
         parts = unpack(reply)
         if self._sums is not None and parts and bytes(parts[0]) == CONTRIBUTION:
+            _require_parts(parts, 2, name)
             self._sums.add(name, parts[1])
             parts = parts[:1]
         self._replies[name] = [memoryview(bytes(part)) for part in parts]
@@ -218,10 +223,14 @@ class Coordinator:
         """Hand every member what the others sealed for it."""
         boxes: dict[str, dict[str, Data]] = {name: {} for name in self.names}
         partners = {}
-        for sender, (shown, sealed) in self._replies.items():
+        for sender, parts in self._replies.items():
+            shown, sealed = _require_parts(parts, 2, sender)
             partners[sender] = tuple(text(name) for name in unpack(shown))
-            for recipient, data in unpack_named(sealed).items():
-                boxes[recipient][sender] = data
+            if not {*partners[sender]} <= {*self.names} - {sender}:
+                raise ProtocolError(
+                    f"{sender!r} shares edges with somebody who is no other member; start again."
+                )
+            self._post(sender, sealed, boxes)
         self.senders = None if self.choices.hide_topology else partners
         request = Request(PAIRS, self.request.job, 1, pack_senders(self.senders))
         self._ask(request, {name: pack_named(box) for name, box in boxes.items()})
@@ -235,27 +244,43 @@ class Coordinator:
         if MISMATCH in tags:
             self._ask(Request(COMPARE, job, step), self._mismatches())
         elif ROWS in tags:
-            self.row_names = {name: bytes(parts[-1]) for name, parts in self._replies.items()}
+            self.row_names = {
+                name: bytes(_require_parts(parts, 2, name)[1])
+                for name, parts in self._replies.items()
+            }
             self._finish()
         elif tags == {CONTRIBUTION} and self._sums is not None:
             sums, common = self._sums, self._sums.small()
             own = {name: sums.block(name) for name in self.names}
             self._ask(Request(SUMS, job, step, common), own)
         else:
-            solved = [p[1] for p in self._replies.values() if bytes(p[0]) == SOLUTION]
+            solved = [
+                _require_parts(parts, 2, name)[1]
+                for name, parts in self._replies.items()
+                if bytes(parts[0]) == SOLUTION
+            ]
             if CONTRIBUTION in tags or len(solved) != 1:
                 raise ProtocolError("The members are not in the same step; start a new job.")
-            own = {name: _filled(price.get(name, {})) for name in self.names}
+            own = {name: pack_price(price.get(name, {})) for name in self.names}
             self._ask(Request(SHARE, job, step, bytes(solved[0])), own)
 
     def _mismatches(self) -> dict[str, Data]:
         """Hashes of edges, for those who disagree; nobody else is asked."""
-        boxes: dict[str, dict[str, Data]] = {}
+        boxes: dict[str, dict[str, Data]] = {name: {} for name in self.names}
         for sender, parts in self._replies.items():
             if bytes(parts[0]) == MISMATCH:
-                for recipient, data in unpack_named(parts[1]).items():
-                    boxes.setdefault(recipient, {})[sender] = data
-        return {name: pack_named(box) for name, box in boxes.items()}
+                self._post(sender, _require_parts(parts, 2, sender)[1], boxes)
+        return {name: pack_named(box) for name, box in boxes.items() if box}
+
+    def _post(self, sender: str, sealed: Data, boxes: dict[str, dict[str, Data]]) -> None:
+        """Put what a member sealed for others into their boxes."""
+        for recipient, data in unpack_named(sealed).items():
+            if recipient == sender or recipient not in boxes:
+                raise ProtocolError(
+                    f"{sender!r} sealed a message for {recipient[:100]!r}, who is no other member; "
+                    "start the run again."
+                )
+            boxes[recipient][sender] = data
 
     def _tags(self, allowed: set[bytes]) -> set[bytes]:
         """What the replies say that they are."""
@@ -271,6 +296,11 @@ def _shared(lists: Sequence[Sequence[tuple[str, str]]], members: str) -> list[st
     return sorted(set.intersection(*sets))
 
 
-def _filled(price: Mapping[str, Any]) -> bytes:
-    """A price in so many bytes whatever its digits: the lengths of messages tell nothing."""
-    return json.dumps(price).encode().ljust(PRICE_BYTES)
+def _require_parts(parts: Sequence[memoryview], count: int, name: str) -> Sequence[memoryview]:
+    """The parts of a reply, if there are so many."""
+    if len(parts) != count:
+        raise ProtocolError(
+            f"A reply of {name!r} has {len(parts)} parts where {count} were expected; let all "
+            "parties run one release."
+        )
+    return parts

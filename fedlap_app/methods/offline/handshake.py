@@ -17,12 +17,11 @@ from fedlap_app.secure.edgecheck import EdgeComparison, EdgeHashes
 from fedlap_app.secure.header import Place
 from fedlap_app.secure.kdf import derive
 from fedlap_app.secure.keyring import KeyRing, sum_seed
-from fedlap_app.secure.layout import Layout, make_layout, read_shared
+from fedlap_app.secure.layout import Layout, make_layout, read_shared, require_room, room_for
 
 PAIR = Place("handshake", 0)
 EDGES = Place("handshake", 1)
 _OVERHEAD = 512
-_SLOT_BYTES = 4
 
 Messages = Mapping[str, list[memoryview]]
 
@@ -128,7 +127,7 @@ class Handshake:
     def pair_messages(self) -> dict[str, Data]:
         """A sealed message for every peer, all of one length."""
         # The number of slots is public, and no pair shares more nodes than there are slots.
-        size = _OVERHEAD + _SLOT_BYTES * self._layout.frame.slots + len(self.public_key)
+        size = _OVERHEAD + room_for(self._layout.frame.slots) + len(self.public_key)
         sealed: dict[str, Data] = {}
         for peer in self.peers:
             border = self._border(peer)
@@ -161,10 +160,18 @@ class Handshake:
                 f"Messages from {len(sealed)} members came where {len(self.peers)} were expected; "
                 "start the handshake again."
             )
-        return {
+        opened = {
             peer: unpack(self.keys.inbox(peer).open(bytes(data), PAIR), 4)
             for peer, data in sealed.items()
         }
+        for peer, message in opened.items():
+            require_room(bytes(message[2]), len(sealed[peer]))
+            if len(message[3]) != len(self.public_key):
+                raise ProtocolError(
+                    f"{peer!r} gives a public key of {len(message[3])} bytes where "
+                    f"{len(self.public_key)} were expected; all members must use one profile."
+                )
+        return opened
 
     def differing(self, opened: Messages) -> list[str]:
         """Peers whose list of shared edges is not the own one."""
@@ -236,6 +243,9 @@ def unpack_senders(data: Data) -> Senders | None:
     if not len(data):
         return None
     try:
-        return {str(name): tuple(map(str, some)) for name, some in json.loads(bytes(data)).items()}
-    except (ValueError, AttributeError, TypeError):
+        found = {name: tuple(some) for name, some in json.loads(bytes(data)).items()}
+        if pack_senders(found) != data:
+            raise ValueError
+        return found
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise ProtocolError("The list of senders cannot be read; start the run again.") from None

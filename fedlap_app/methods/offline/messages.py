@@ -27,7 +27,16 @@ ROWS = b"rows"
 
 Data = bytes | memoryview
 Part = Data | list[Data] | tuple[Data, ...]
+MOST_PARTS = 1 << 16
+"""Parts of a message whose number is not agreed: a few for every member."""
+
 _LENGTH = struct.Struct("<Q")
+_FILLING = bytes(8)
+_HELLO_BYTES = 64
+# Where in a job a request can come; the sums follow, and the solution after them.
+_STEPS = {HELLO: (0, 0), REUSE: (0, 0), CARDS: (0, 0), PAIRS: (1, 1), COMPARE: (2, 2)}
+_LATER = (2, 10**8 - 1)
+_KINDS = (*_STEPS, SUMS, SHARE)
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,29 @@ class Request:
     step: int
     common: Data = b""
     own: Data = b""
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that there is not, and one at a step where it cannot come."""
+        if self.kind not in _KINDS:
+            raise ProtocolError(
+                f"A message asks for {self.kind[:20]!r}, which the offline phase has not; let all "
+                "parties run one release."
+            )
+        first, last = _STEPS.get(self.kind, _LATER)
+        if not first <= self.step <= last:
+            raise ProtocolError(
+                f"A message asks for {self.kind!r} at step {self.step} where step {first} was "
+                "expected; it was altered."
+            )
+        if bool(self.job) == (self.kind == HELLO):
+            raise ProtocolError(
+                f"A message asks for {self.kind!r} of job {self.job or '(none)'}; it was altered."
+            )
+        if self.kind == HELLO and len(self.common) > _HELLO_BYTES:
+            raise ProtocolError(
+                f"A hello has {len(self.common)} bytes where {_HELLO_BYTES} are the most; it was "
+                "altered."
+            )
 
     def digest(self) -> bytes:
         """Hash by which a repeated request is told from an altered one."""
@@ -90,8 +122,14 @@ class HelloReply:
         lists = []
         for part in (finished, opened):
             names = [text(each) for each in unpack(part)]
-            lists.append(tuple(zip(names[::2], names[1::2], strict=True)))
-        return cls(bytes(card), lists[0], lists[1], bytes(simulated) == b"\1")
+            lists.append(tuple(zip(names[::2], names[1::2], strict=False)))
+        reply = cls(bytes(card), lists[0], lists[1], bytes(simulated) == b"\1")
+        if reply.pack() != data:
+            raise ProtocolError(
+                f"A reply of {len(data)} bytes to a hello lists jobs without members, or says "
+                "neither yes nor no; it was altered."
+            )
+        return reply
 
 
 def pieces(*parts: Part) -> Iterator[Data]:
@@ -114,19 +152,22 @@ def pack(*parts: Part) -> bytes:
 
 
 def unpack(data: Data, count: int | None = None) -> list[memoryview]:
-    """Parts of what `pack` joined, without a copy.
+    """Parts of what `pack` joined, without a copy; nothing else is taken for it.
 
     Parameters
     ----------
     data
         The joined parts.
     count
-        How many there must be (default: any number).
+        How many there must be (default: any number, up to `MOST_PARTS`).
     """
     view = memoryview(data)
     parts: list[memoryview] = []
+    most = MOST_PARTS if count is None else count
     at = 0
     while at < len(view):
+        if len(parts) > most:  # each costs more than its bytes
+            break
         start = at + _LENGTH.size
         size = _LENGTH.unpack_from(view, at)[0] if start <= len(view) else len(view)
         end = start + size + -size % 8
@@ -134,11 +175,16 @@ def unpack(data: Data, count: int | None = None) -> list[memoryview]:
             raise ProtocolError(
                 f"A message of {len(view)} bytes ends inside a part; it was cut or altered."
             )
+        if view[start + size : end] != _FILLING[: -size % 8]:
+            raise ProtocolError(
+                f"A message of {len(view)} bytes is not filled up with zeros; it was altered."
+            )
         parts.append(view[start : start + size])
         at = end
-    if count is not None and len(parts) != count:
+    if len(parts) > most or (count is not None and len(parts) != count):
+        more = "or more " if len(parts) > most else ""
         raise ProtocolError(
-            f"A message has {len(parts)} parts where {count} were expected; "
+            f"A message has {len(parts)} {more}parts where {most} were expected; "
             "let all parties run one release."
         )
     return parts

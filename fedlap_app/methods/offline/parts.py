@@ -1,6 +1,7 @@
 """Messages that are too large travel in parts, each with its hash."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 from fedlap_app.errors import ProtocolError
@@ -10,6 +11,13 @@ PUT = "put"
 GET = "get"
 NO_JOB = "none"
 HASH_BYTES = 32
+MOST_BYTES = 2**30
+"""Bytes of one message in all its parts; what asks for more is refused."""
+
+MOST_CARD_BYTES = 2**24
+"""The same for the cards, which come before their job is known: room for tens of thousands."""
+
+_ASKED = re.compile(r"([a-z]{1,16}) ([0-9a-zA-Z]{1,64}) ([0-9]{8})")
 
 
 def part_bytes(megabytes: float) -> int:
@@ -24,10 +32,30 @@ def asked(kind: str, job: str, step: int) -> str:
 
 def read_asked(text: str) -> tuple[str, str, int]:
     """Kind, job and step of a message, and nothing that could leave a store."""
-    kind, job, step = (*text.split(" "), "", "")[:3]
-    if not job.isalnum() or not step.isdecimal():
+    found = _ASKED.fullmatch(text)
+    if found is None:
         raise ProtocolError("The message names no proper job and step; it was altered.")
-    return kind, job, int(step)
+    return found[1], found[2], int(found[3])
+
+
+def require_room(count: int, limit: int, most: int = MOST_BYTES) -> None:
+    """Refuse a message of more parts than its bytes may take."""
+    if count > count_parts(most, limit):
+        raise ProtocolError(
+            f"A message of {count} parts of {limit} bytes was announced where {most} bytes are "
+            "the most; start the run again with fewer vectors in a block."
+        )
+
+
+def count_hashes(hashes: Data, limit: int) -> int:
+    """Parts whose hashes these are; a length that does not fit, and too many, are refused."""
+    if len(hashes) % HASH_BYTES:
+        raise ProtocolError(
+            f"Hashes of {len(hashes)} bytes came where a multiple of {HASH_BYTES} was expected; "
+            "the message was altered."
+        )
+    require_room(len(hashes) // HASH_BYTES, limit)
+    return len(hashes) // HASH_BYTES
 
 
 def count_parts(size: int, limit: int) -> int:

@@ -1,6 +1,5 @@
 """The small eigenproblem: solved by the leader, shared under the group key, turned into a basis."""
 
-import json
 import struct
 
 import numpy as np
@@ -11,6 +10,7 @@ from fedlap_app.methods.offline.bases import BasisFacts, FinishedBasis
 from fedlap_app.methods.offline.iteration import Iteration
 from fedlap_app.methods.offline.messages import SOLUTION, WAITING, Data, Request, pack, unpack
 from fedlap_app.methods.offline.party import Party
+from fedlap_app.methods.offline.price import read_price
 from fedlap_app.secure.header import Place
 from fedlap_app.spectral.certificate import Certificate, quality
 from fedlap_app.spectral.ritz import SmallSolution, solve_small
@@ -19,6 +19,7 @@ from fedlap_app.spectral.totals import Totals
 
 _PHASE = "ritz"
 _QUALITY = struct.Struct("<dd")
+_NUMBER = 8
 
 
 def lead(iteration: Iteration, step: int) -> Data:
@@ -41,16 +42,16 @@ def finish(iteration: Iteration, request: Request, last: Answered, party: Party)
     """The own rows of the basis, from the leader's solution and the price of the run."""
     solver = _solver(iteration)
     solution, (orthogonality, residual) = _open(iteration, request)
-    price = json.loads(bytes(request.own))
+    price = read_price(request.own)
     certificate = Certificate(
         orthogonality=orthogonality,
         residual_max=residual,
         vectors=solver.columns,
         rank=int(solution.eigenvalues.size),
-        round_trips=int(price["round_trips"]),
-        bytes_up=int(price["bytes_up"]),
-        bytes_down=int(price["bytes_down"]),
-        seconds=float(price["seconds"]),
+        round_trips=price.round_trips,
+        bytes_up=price.bytes_up,
+        bytes_down=price.bytes_down,
+        seconds=float(price.seconds),
     )
     facts = BasisFacts(
         job=request.job,
@@ -77,13 +78,20 @@ def _open(iteration: Iteration, request: Request) -> tuple[SmallSolution, tuple[
             "the run must stop."
         )
     columns = _solver(iteration).columns
-    eigenvalues = np.frombuffer(values, "<f8").copy()
-    if len(vectors) != 8 * columns * eigenvalues.size or len(measures) != _QUALITY.size:
+    rank, rest = divmod(len(values), _NUMBER)
+    fits = not rest and 1 <= rank <= columns and len(vectors) == len(values) * columns
+    if not fits or len(measures) != _QUALITY.size:
         raise ProtocolError(
             f"The leader's solution does not fit {columns} vectors; start a new job."
         )
-    solution = np.frombuffer(vectors, "<f8").reshape(columns, -1).copy()
+    eigenvalues = np.frombuffer(values, "<f8").copy()
+    solution = np.frombuffer(vectors, "<f8").reshape(columns, rank).copy()
     orthogonality, residual = _QUALITY.unpack(measures)
+    numbers = np.concatenate([eigenvalues, solution.ravel(), (orthogonality, residual)])
+    if not np.isfinite(numbers).all():
+        raise ProtocolError(
+            "The leader's solution has values that are not finite numbers; start a new job."
+        )
     return SmallSolution(solution, eigenvalues), (orthogonality, residual)
 
 

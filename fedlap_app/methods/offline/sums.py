@@ -1,14 +1,55 @@
 """The server's side of one step: one running sum for each recipient, added as replies arrive."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.offline.iteration import PHASE
 from fedlap_app.methods.offline.messages import Data
 from fedlap_app.secure.accumulator import Accumulator
-from fedlap_app.secure.choice import make_accumulator
+from fedlap_app.secure.choice import make_accumulator, names_of
 from fedlap_app.secure.header import Header
 
 Senders = Callable[[str], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What all contributions of a step must say, by the settings and by the job.
+
+    Attributes
+    ----------
+    backend, profile
+        How numbers are sealed, and so what the server parses.
+    job, members
+        Job id and hash of the members.
+    step
+        Number of the step.
+    """
+
+    backend: str
+    profile: str
+    job: str
+    members: str
+    step: int
+
+    def require(self, header: Header) -> None:
+        """Refuse a header that says anything else."""
+        backend, profile = names_of(self.backend, self.profile)
+        for name, value in (
+            ("backend", backend),
+            ("profile", profile),
+            ("job", self.job),
+            ("members", self.members),
+            ("phase", PHASE),
+            ("step", self.step),
+            ("attempt", 0),
+        ):
+            if getattr(header, name) != value:
+                raise ProtocolError(
+                    f"A contribution says {name} = {getattr(header, name)!r} where {value!r} was "
+                    "expected; it is stale, misrouted or altered."
+                )
 
 
 class StepSums:
@@ -16,36 +57,28 @@ class StepSums:
 
     Parameters
     ----------
-    job, members, step
+    agreed
         What every contribution must belong to.
     senders
         Who contributes to the sum of a recipient; an empty recipient means everyone's sum.
     """
 
-    def __init__(self, job: str, members: str, step: int, senders: Senders) -> None:
-        self._expected = {"job": job, "members": members, "step": step}
+    def __init__(self, agreed: Agreed, senders: Senders) -> None:
+        self._agreed = agreed
         self._senders = senders
         self._sums: Accumulator | None = None
 
     def add(self, sender: str, data: Data) -> None:
         """Add all that one member contributes; anything wrong is refused."""
-        self._sums = self._sums or self._begin(data)
+        header, _ = Header.unpack(data)
+        # Before anything is made for it or parses it.
+        self._agreed.require(header)
+        self._sums = self._sums or make_accumulator(header, self._senders)
         if self._sums.add(data) != sender:
             raise ProtocolError(
                 f"{sender!r} sent a contribution in the name of another member; "
                 "it was misrouted or altered, start a new job."
             )
-
-    def _begin(self, data: Data) -> Accumulator:
-        """New sums; the first contributions must belong to this step."""
-        header, _ = Header.unpack(data)
-        for name, value in self._expected.items():
-            if getattr(header, name) != value:
-                raise ProtocolError(
-                    f"A contribution says {name} = {getattr(header, name)!r} where {value!r} was "
-                    "expected; it is stale, misrouted or altered."
-                )
-        return make_accumulator(header, self._senders)
 
     def small(self) -> bytes:
         """The sum for everyone."""

@@ -82,7 +82,7 @@ def in_room(data: bytes, room: int) -> bytes:
 
 def from_room(data: bytes) -> bytes:
     """What `in_room` filled up; anything else in the room is refused."""
-    size = _LENGTH.unpack_from(data)[0]
+    size = _LENGTH.unpack_from(data)[0] if len(data) > _LENGTH.size else 0
     end = _LENGTH.size + size
     if not 0 < size <= len(data) - _LENGTH.size or data[end:].strip(b"\0"):
         raise ProtocolError("What came is not filled up with zeros; it was altered.")

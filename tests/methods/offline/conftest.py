@@ -74,7 +74,9 @@ class Phase:
 
     def coordinator(self, **choices):
         names = [part.name for part in self.parts]
-        chosen = Choices(f"hello{next(_numbers)}", self.spec.hide_topology, **choices)
+        spec = self.spec
+        sealing = {"backend": spec.backend, "profile": spec.profile}
+        chosen = Choices(f"hello{next(_numbers)}", spec.hide_topology, **sealing, **choices)
         return Coordinator(names, chosen, Checkpoints(self.root / "server"))
 
     def run(self, coordinator=None, *, rounds=10_000, around=None, **choices):
