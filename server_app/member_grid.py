@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from logging import WARNING
 
-from flwr.app import ArrayRecord, Message, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.common.logger import log
 from flwr.serverapp import Grid
 
-from fedlap_app.errors import RunError
+from fedlap_app.errors import ProtocolError, RunError
 from server_app.wrapped_grid import WrappedGrid
 
 POLL_SECONDS = 0.2
@@ -294,9 +294,18 @@ def payload_bytes(content: RecordDict) -> int:
     return sum(
         sum(len(array.data) for array in record.values())
         if isinstance(record, ArrayRecord)
-        else record.count_bytes()
+        else _record_bytes(record)
         for record in content.values()
     )
+
+
+def _record_bytes(record: ConfigRecord | MetricRecord) -> int:
+    try:
+        return record.count_bytes()
+    except ValueError:  # Flower cannot count an empty value, and this app sends none
+        raise ProtocolError(
+            "a message holds an empty value: it was not made by this app, start the run again"
+        ) from None
 
 
 def _failure(reply: Message) -> str:

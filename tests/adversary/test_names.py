@@ -1,0 +1,172 @@
+"""Names that a shell or a file system takes for something else, and that people mistake."""
+
+from dataclasses import replace
+
+import pytest
+
+from client_app.app import app
+from fedlap_app.errors import ConfigError, DataError, ProtocolError, RunError
+from fedlap_app.graphs.checks import check_name
+from fedlap_app.graphs.federation import load_federation
+from fedlap_app.graphs.folder import write_folder
+from fedlap_app.graphs.lookalikes import alike
+from fedlap_app.provision.federation import read_federation_file
+from fedlap_app.provision.pins import org_pins
+from fedlap_app.secure.card import issue_card, verify_cards
+from fedlap_app.secure.identity import Identity
+from server_app.federation import gather
+from server_app.local_grid import InProcessGrid, folder_configs, new_run_id
+from server_app.member_grid import MemberGrid
+
+from .phases import HONEST
+
+CYRILLIC_A = "\u0430"
+BAD = [
+    "-rf",
+    "--help",
+    "~root",
+    "../bank",
+    "a/b",
+    "a\\b",
+    ".hidden",
+    "a\nb",
+    "a\x1b[2Jb",
+    "a\u202eb",
+    f"b{CYRILLIC_A}nk-00",  # one Cyrillic letter among Latin ones
+    "b\u03bfnk",  # a Greek one
+    "\u0441\u043e\u0441\u043e",  # all Cyrillic, and nobody can tell
+    "\uff42ank-00",  # a wide form
+    "\U0001d41bank",  # a bold one
+]
+GOOD = [
+    "bank-00",
+    "Bank of \u00c5land (2)",
+    "Z\u00fcrich",
+    "\u0411\u0430\u043d\u043a",
+    "\u94f6\u884cA",
+    "\u682a\u5f0f\u4f1a\u793e\u30ab\u30ca\u30fc",
+    "\u03b1\u03b2\u03b3\u03b4",
+    "client_1.eu",
+]
+TWINS = [
+    ("bank-00", "Bank-00"),
+    ("bank-1", "bank-l"),
+    ("BANK-I", "bank-1"),
+    ("bank-O", "bank-0"),
+    ("coco", "\u0441\u043e\u0441\u043e"),
+    ("bank-a", f"bank-{CYRILLIC_A}"),
+    ("modern", "modem"),
+    ("a-b", "a\u2010b"),
+]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_name_that_is_refused(name):
+    with pytest.raises(DataError, match="organisation name"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_name_that_stays(name):
+    check_name(name)
+
+
+@pytest.mark.parametrize(("one", "other"), TWINS)
+def test_two_names_that_look_alike(one, other):
+    assert alike(["x", one, other]) == (one, other)
+
+
+def test_names_that_do_not():
+    assert alike([f"bank-{number:03d}" for number in range(1000)]) is None
+    assert alike(GOOD) is None
+
+
+@pytest.mark.parametrize("name", ["-rf", f"b{CYRILLIC_A}nk-00"])
+def test_a_card_with_such_a_name(name):
+    """A stranger chooses the name on its card; trust on first use would remember it."""
+    honest, stranger = Identity.generate(), Identity.generate()
+    mine = issue_card(honest, "bank-00", bytes(32), "aa")
+    cards = [mine, issue_card(stranger, name, bytes(range(32)), "aa")]
+    with pytest.raises(ProtocolError, match="A card is refused"):
+        verify_cards(cards, mine=mine, pins={}, trust_on_first_use=True)
+
+
+def test_cards_whose_names_look_alike():
+    mine = issue_card(Identity.generate(), "bank-01", bytes(32), "aa")
+    other = issue_card(Identity.generate(), "bank-0l", bytes(range(32)), "aa")
+    with pytest.raises(ProtocolError, match="look alike"):
+        verify_cards([mine, other], mine=mine, pins={}, trust_on_first_use=True)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Folders of three organisations without edges between them, so that one can be renamed."""
+    found = []
+    for subgraph in load_federation(HONEST.data_spec):
+        found.append(tmp_path / subgraph.name)
+        write_folder(subgraph, found[-1])
+    return found
+
+
+def join(folders):
+    settings = replace(HONEST, method="fedavg", spectral=False)
+    configs = folder_configs(folders)
+    grid = MemberGrid(InProcessGrid(app, configs, settings.to_config(), run_id=new_run_id()))
+    return gather(grid, settings)
+
+
+def renamed(folder, name):
+    path = folder / "org.toml"
+    path.write_text(path.read_text().replace('"bank-01"', f'"{name}"'), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["-rf", f"b{CYRILLIC_A}nk-01"])
+def test_an_organisation_with_such_a_name_joins_nothing(folders, name):
+    renamed(folders[1], name)
+    with pytest.raises(RunError, match=r"bank-01: its data cannot be used"):
+        join(folders)
+
+
+def test_organisations_whose_names_look_alike_join_nothing(folders):
+    renamed(folders[1], "bank-0O")
+    with pytest.raises(RunError, match="'bank-00' and 'bank-0O' look alike"):
+        join(folders)
+
+
+def test_a_federation_file_with_such_names(tmp_path):
+    """A coordinator sends the file; every organisation takes its pins from it."""
+    text = """
+name = "banks"
+issued = 2026-01-01T00:00:00Z
+version = "1"
+flower = "1"
+[server]
+address = "h:1"
+names = ["h"]
+port = 1
+listen = "0.0.0.0:1"
+certificate-expires = 2027-01-01T00:00:00Z
+[authority]
+sha256 = "00"
+expires = 2027-01-01T00:00:00Z
+"""
+    path = tmp_path / "federation.toml"
+    for names, reason in (
+        (("bank-00", "-rf"), "organisation name"),
+        (("bank-00", f"b{CYRILLIC_A}nk-00"), "mixes letters"),
+        (("bank-00", "bank-0O"), "look alike"),
+    ):
+        members = "".join(
+            f'[[members]]\nname = "{name}"\nfingerprint = "f{number}"\n'
+            f'supernode-key = "k{number}"\nschema = "s"\n'
+            for number, name in enumerate(names)
+        )
+        path.write_text(text + members, encoding="utf-8")
+        with pytest.raises(ConfigError, match=reason):
+            read_federation_file(path)
+
+
+def test_a_pin_for_such_a_name(tmp_path):
+    (tmp_path / "org.toml").write_text(f'[peers]\n"b{CYRILLIC_A}nk" = "abcd"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="mixes letters"):
+        org_pins(tmp_path / "org.toml")
