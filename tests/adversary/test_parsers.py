@@ -202,7 +202,7 @@ def test_mutated_messages_break_nobody(settings, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 8))
 def test_many_mutated_messages_break_nobody(settings, tmp_path, seed):
-    assert sum(attack(settings, tmp_path, copies=60, seed=seed)) > 3000
+    assert sum(attack(settings, tmp_path, copies=60, seed=seed)) > 2500
 
 
 def test_an_unreadable_contribution_ends_with_a_sentence():

@@ -54,3 +54,19 @@ def test_the_digest_covers_everything():
 def test_hello_replies_come_back():
     reply = HelloReply(b"card", (("j1", "m1"),), (("j2", "m2"), ("j3", "m3")), True)
     assert HelloReply.unpack(reply.pack()) == reply
+
+
+def test_bytes_that_fill_up_are_zeros():
+    packed = bytearray(pack(b"abc", b"12345678"))
+    packed[11] = 1
+    with pytest.raises(ProtocolError, match="not filled up with zeros"):
+        unpack(bytes(packed))
+
+
+@pytest.mark.parametrize(
+    ("kind", "job", "step"),
+    [("cards", "ab", 1), ("pairs", "ab", 0), ("sums", "ab", 1), ("hello", "ab", 0), ("x", "ab", 0)],
+)
+def test_a_request_that_cannot_come(kind, job, step):
+    with pytest.raises(ProtocolError, match="A message asks for"):
+        Request(kind, job, step)
