@@ -65,7 +65,7 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
             own=_whole(post, own, f"own-{place}", limit),
         )
         member = Member(party)
-        reply = member.answer(request)
+        reply = member.answer(request.require_possible())
         body, hashes = reply, b""
         if count_parts(len(reply), limit) > 1:
             body, hashes = part_of(reply, 0, limit), hashes_of(reply, limit)

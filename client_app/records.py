@@ -37,7 +37,7 @@ class ReadInPlace(Array):
         start = _header(self.shape, self.dtype) if self.dtype in _FLOATS else b""
         size = len(self.data) - len(start)
         if not start or not self.data.startswith(start) or size != _content_bytes(self):
-            return _read(self)
+            return _in_numpys_form(self)
         flat = np.frombuffer(self.data, self.dtype, offset=len(start))
         return flat.reshape(self.shape)
 
@@ -46,7 +46,7 @@ class ArrayError(ProtocolError, ValueError):
     """An array that came in a message cannot be read."""
 
 
-def _read(array: Array) -> NDArray[Any]:
+def _in_numpys_form(array: Array) -> NDArray[Any]:
     """The array that some bytes in numpy's own format hold, read-only."""
     stream = io.BytesIO(array.data)
     try:

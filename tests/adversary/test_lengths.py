@@ -104,9 +104,9 @@ def test_an_array_that_claims_a_giant_shape(settings, count):
     facts = {"descr": "<f4", "fortran_order": False, "shape": (count, 4)}
     np.lib.format.write_array_header_1_0(buffer, facts)
     false = Array(true.dtype, (count, 4), true.stype, buffer.getvalue() + b"\0" * 64)
-    config = ConfigRecord({"run": 7, "stage": 0, "server-round": 1})
-    content = RecordDict({"arrays": ArrayRecord({"a": false}), "config": config})
     grid = Grid(replace(settings, method="fedavg", spectral=False))
+    config = ConfigRecord({"run": grid.run.run_id, "stage": 0, "server-round": 1})
+    content = RecordDict({"arrays": ArrayRecord({"a": false}), "config": config})
     (reply,) = grid.send_and_receive([Message(content, FIRST_NODE, "train")])
     assert "does not hold the numbers that it names" in str(reply.content["refusal"]["reason"])
 

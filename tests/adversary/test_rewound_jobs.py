@@ -104,7 +104,7 @@ def test_vectors_are_counted_over_all_jobs(scene):
 
 def test_a_job_begins_at_its_first_step(scene):
     cards, job = cards_of(scene, "h1", "x")
-    with pytest.raises(RefusedError, match="not known here"):
+    with pytest.raises(RefusedError, match="where step 0 was expected"):
         scene.ask(VICTIM, Request("cards", job, 3, cards_request(job, "h1", cards).common))
 
 

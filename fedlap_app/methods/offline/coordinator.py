@@ -51,7 +51,8 @@ class Choices:
     hello
         An id that is new for every run.
     backend, profile
-        How the members seal what is summed; an empty profile is the usual one.
+        How the members seal what is summed, by the settings of the run, which a ServerApp always
+        gives; an empty profile is the usual one, an empty back end that of whoever comes first.
     hide_topology
         Whether everyone sends to everyone.
     resume
@@ -64,7 +65,7 @@ class Choices:
 
     hello: str
     hide_topology: bool = True
-    backend: str = "ckks"
+    backend: str = ""
     profile: str = ""
     resume: bool = True
     refresh: bool = False

@@ -59,8 +59,8 @@ class Request:
     common: Data = b""
     own: Data = b""
 
-    def __post_init__(self) -> None:
-        """Refuse a kind that there is not, and one at a step where it cannot come."""
+    def require_possible(self) -> "Request":
+        """The request, unless there is no such kind or it cannot come at this step."""
         if self.kind not in _KINDS:
             raise ProtocolError(
                 f"A message asks for {self.kind[:20]!r}, which the offline phase has not; let all "
@@ -81,6 +81,7 @@ class Request:
                 f"A hello has {len(self.common)} bytes where {_HELLO_BYTES} are the most; it was "
                 "altered."
             )
+        return self
 
     def digest(self) -> bytes:
         """Hash by which a repeated request is told from an altered one."""

@@ -20,7 +20,7 @@ class Agreed:
     Attributes
     ----------
     backend, profile
-        How numbers are sealed, and so what the server parses.
+        How numbers are sealed, and so what the server parses; an empty back end is not agreed.
     job, members
         Job id and hash of the members.
     step
@@ -35,7 +35,9 @@ class Agreed:
 
     def require(self, header: Header) -> None:
         """Refuse a header that says anything else."""
-        backend, profile = names_of(self.backend, self.profile)
+        backend, profile = header.backend, header.profile
+        if self.backend:
+            backend, profile = names_of(self.backend, self.profile)
         for name, value in (
             ("backend", backend),
             ("profile", profile),

@@ -69,4 +69,4 @@ def test_bytes_that_fill_up_are_zeros():
 )
 def test_a_request_that_cannot_come(kind, job, step):
     with pytest.raises(ProtocolError, match="A message asks for"):
-        Request(kind, job, step)
+        Request(kind, job, step).require_possible()
