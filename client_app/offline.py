@@ -6,7 +6,7 @@ names their hashes; a reply that is too large is kept there, and its parts are f
 
 import os
 import time
-from collections import OrderedDict
+from weakref import WeakKeyDictionary
 
 from flwr.app import ConfigRecord, RecordDict
 
@@ -32,8 +32,7 @@ from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, store
 from fedlap_app.provision.pins import federation_pins, merge_pins, org_pins
 from fedlap_app.secure.ckks.workers import use_processes
 
-_PARTIES = 64
-_parties: "OrderedDict[int, tuple[Organisation, Party]]" = OrderedDict()
+_parties: "WeakKeyDictionary[Organisation, Party]" = WeakKeyDictionary()
 
 
 def step(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -119,9 +118,8 @@ def _clean(post: JobFiles, keep: str) -> None:
 
 def _party(organisation: Organisation) -> Party:
     """The organisation in the phase; kept while its data and settings stay the same."""
-    kept = _parties.get(id(organisation))
-    if kept is not None and kept[0] is organisation:
-        return kept[1]
+    if kept := _parties.get(organisation):
+        return kept
     use_processes(organisation.settings.encryption_processes)
     secrets, pinned = _secrets(organisation)
     party = Party(
@@ -133,9 +131,7 @@ def _party(organisation: Organisation) -> Party:
         run=organisation.settings.digest(),
         pinned=pinned,
     )
-    _parties[id(organisation)] = organisation, party
-    while len(_parties) > _PARTIES:
-        _parties.popitem(last=False)
+    _parties[organisation] = party
     return party
 
 
