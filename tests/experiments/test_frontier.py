@@ -120,12 +120,12 @@ def test_a_basis_that_is_reused_has_the_price_of_computing_it() -> None:
 
 
 def test_a_setting_that_fails_does_not_lose_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(settings: Settings, observer: Observer) -> dict[str, Any]:
+    def run(settings: Settings, observer: Observer, *rest: Any) -> dict[str, Any]:
         if settings.block == 2:
             raise RunError("organisation b failed: look at its log")
         if settings.block == 3:
             raise ZeroDivisionError
-        return run_as_ever(settings, observer)
+        return run_as_ever(settings, observer, *rest)
 
     run_as_ever = in_process.run_in_process
     monkeypatch.setattr(in_process, "run_in_process", run)
