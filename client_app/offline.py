@@ -118,9 +118,9 @@ def _clean(post: JobFiles, keep: str) -> None:
 
 def _party(organisation: Organisation) -> Party:
     """The organisation in the phase; kept while its data and settings stay the same."""
+    use_processes(organisation.settings.encryption_processes)
     if kept := _parties.get(organisation):
         return kept
-    use_processes(organisation.settings.encryption_processes)
     secrets, pinned = _secrets(organisation)
     party = Party(
         subgraph=organisation.subgraph,
