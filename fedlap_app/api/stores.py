@@ -21,7 +21,7 @@ def roots_of(settings: Settings, run_folder: Path | None = None) -> list[Path]:
     found = []
     if run_folder is not None:
         # A saved run has them inside; a home has them beside the folder of its runs.
-        found += [run_folder / SAVED, run_folder.absolute().parents[1] / "stores"]
+        found += [run_folder / SAVED, run_folder.absolute().parent.parent / "stores"]
     if settings.store_dir:
         found.append(Path(settings.store_dir).expanduser())
     return [*dict.fromkeys([*found, places.stores_dir()])]
