@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from client_app.store import Store, StoreError
 from client_app.task import Task
 from fedlap_app.errors import RunError
+from fedlap_app.learning import model_file
 from fedlap_app.learning.guesses import Guesses
 from fedlap_app.learning.model_file import ModelFile
 from fedlap_app.learning.specs import ROWS
@@ -53,7 +54,7 @@ def keep_model(
     )
     with store.lock():
         folder = store.job(training_job(task.run))
-        folder.write("model.npz", model.to_bytes())
+        folder.write(model_file.FILE, model.to_bytes())
         folder.write_json("evaluation.json", _per_class(evaluation, organisation.subgraph.classes))
         if not organisation.deployed:
             for name in _by_end(store)[1][:-KEPT]:

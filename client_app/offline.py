@@ -6,7 +6,7 @@ names their hashes; a reply that is too large is kept there, and its parts are f
 
 import os
 import time
-from collections import OrderedDict
+from weakref import WeakKeyDictionary
 
 from flwr.app import ConfigRecord, RecordDict
 
@@ -36,9 +36,8 @@ from fedlap_app.methods.offline.secrets import Secrets, simulated_secrets, store
 from fedlap_app.provision.pins import federation_pins, merge_pins, org_pins
 from fedlap_app.secure.ckks.workers import use_processes
 
-_PARTIES = 64
 _WHICH = ("common", "own")
-_parties: "OrderedDict[int, tuple[Organisation, Party]]" = OrderedDict()
+_parties: "WeakKeyDictionary[Organisation, Party]" = WeakKeyDictionary()
 
 
 def step(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -152,10 +151,9 @@ def _clean(post: JobFiles, *keep: str) -> None:
 
 def _party(organisation: Organisation) -> Party:
     """The organisation in the phase; kept while its data and settings stay the same."""
-    kept = _parties.get(id(organisation))
-    if kept is not None and kept[0] is organisation:
-        return kept[1]
     use_processes(organisation.settings.encryption_processes)
+    if kept := _parties.get(organisation):
+        return kept
     secrets, pinned = _secrets(organisation)
     party = Party(
         subgraph=organisation.subgraph,
@@ -166,9 +164,7 @@ def _party(organisation: Organisation) -> Party:
         run=organisation.settings.digest(),
         pinned=pinned,
     )
-    _parties[id(organisation)] = organisation, party
-    while len(_parties) > _PARTIES:
-        _parties.popitem(last=False)
+    _parties[organisation] = party
     return party
 
 

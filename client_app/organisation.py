@@ -122,6 +122,24 @@ class Organisation:
         return {}
 
 
+class Seat(Context):
+    """Context of a client in this process whose organisation is there already.
+
+    Parameters
+    ----------
+    context : Context
+        What Flower knows of the client.
+    organisation : Organisation
+        Whom the client speaks for; it lives as long as the grid.
+    """
+
+    def __init__(self, context: Context, organisation: Organisation) -> None:
+        super().__init__(
+            context.run_id, context.node_id, context.node_config, context.state, context.run_config
+        )
+        self.organisation = organisation
+
+
 _organisations: "OrderedDict[Hashable, Organisation]" = OrderedDict()
 
 
@@ -131,6 +149,8 @@ def organisation_of(context: Context) -> Organisation:
     A process that serves many messages keeps it; one that was started for a single message
     builds it from the organisation folder or from the data cache.
     """
+    if isinstance(context, Seat):
+        return context.organisation
     settings = parse_settings(context.run_config)
     key = _identity(context, settings)
     if key in _organisations:
@@ -171,10 +191,32 @@ def _load(context: Context, settings: Settings) -> Organisation:
             # Benchmark data is public, so the server may read what is wrong with it.
             raise ConfigError(str(error)) from None
     store = Store(_store_root(context, settings, subgraph.name))
-    deployed = _is_deployed(context)
-    policy = read_policy(folder, SAFE if deployed else SIMULATED) if folder else SIMULATED
-    if deployed:
-        return Organisation(subgraph, settings, store, folder, _federation_file(context), policy)
+    if not _is_deployed(context):
+        return _simulated(subgraph, settings, store, folder)
+    policy = read_policy(folder, SAFE) if folder else SAFE
+    return Organisation(subgraph, settings, store, folder, _federation_file(context), policy)
+
+
+def hand_over(subgraph: Subgraph, settings: Settings, folder: Path | None) -> Organisation:
+    """Organisation of a simulation whose part is in memory.
+
+    Parameters
+    ----------
+    subgraph : Subgraph
+        What it holds.
+    settings : Settings
+        Of the run.
+    folder : Path | None
+        Organisation folder that the part was read from, whose policy counts.
+    """
+    store = Store(_simulated_root(settings, subgraph.name))
+    return _simulated(subgraph, settings, store, folder)
+
+
+def _simulated(
+    subgraph: Subgraph, settings: Settings, store: Store, folder: Path | None
+) -> Organisation:
+    policy = read_policy(folder, SIMULATED) if folder else SIMULATED
     named = org_pins(folder / "org.toml") if folder else ()
     return Organisation(subgraph, settings, store, policy=policy, named=frozenset(named))
 
@@ -233,5 +275,9 @@ def _store_root(context: Context, settings: Settings, name: str) -> Path:
         return Path(str(context.node_config["store-dir"]))
     if "data-dir" in context.node_config:
         return Path(str(context.node_config["data-dir"])) / "store"
+    return _simulated_root(settings, name)
+
+
+def _simulated_root(settings: Settings, name: str) -> Path:
     root = Path(settings.store_dir) if settings.store_dir else places.stores_dir()
     return root / name

@@ -1,3 +1,61 @@
-"""Federated node classification over a graph that several organisations hold in parts."""
+"""Federated node classification over a graph that several organisations hold in parts.
+
+From Python::
+
+    import fedlap_app as fedlap
+
+    orgs = fedlap.load("cora", clients=10, partition="random")
+    run = fedlap.train(orgs, "fedlap+", vectors=100, rounds=60)
+    run.accuracy["test"]
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedlap_app.api.organisations import Organisations, load, read
+    from fedlap_app.api.run import Basis, Run, open_run
+    from fedlap_app.api.split import split
+    from fedlap_app.api.training import train
+    from fedlap_app.errors import FedLapError
+    from fedlap_app.settings import Settings
 
 __version__ = "0.1.0"
+__all__ = [
+    "Basis",
+    "FedLapError",
+    "Organisations",
+    "Run",
+    "Settings",
+    "load",
+    "open_run",
+    "read",
+    "split",
+    "train",
+]
+
+_HOMES = {
+    "Basis": "api.run",
+    "FedLapError": "errors",
+    "Organisations": "api.organisations",
+    "Run": "api.run",
+    "Settings": "settings",
+    "load": "api.organisations",
+    "open_run": "api.run",
+    "read": "api.organisations",
+    "split": "api.split",
+    "train": "api.training",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has the name
+    """Import a part of the API when it is used first: a client needs none of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,17 +1,36 @@
 """Where FedLap keeps files on this machine: below ``FEDLAP_HOME``, by default ``~/.fedlap``."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+
+_other: ContextVar[Path | None] = ContextVar("home", default=None)
 
 
 def home() -> Path:
     """Absolute folder of everything that FedLap writes unless told otherwise."""
+    return _other.get() or _usual()
+
+
+@contextmanager
+def home_at(folder: Path) -> Iterator[None]:
+    """Another home for what this thread does meanwhile; prepared data sets stay shared."""
+    before = _other.set(folder.absolute())
+    try:
+        yield
+    finally:
+        _other.reset(before)
+
+
+def _usual() -> Path:
     return Path(os.environ.get("FEDLAP_HOME") or Path.home() / ".fedlap").expanduser().absolute()
 
 
 def cache_dir() -> Path:
     """Prepared data sets; may be deleted at any time."""
-    return home() / "cache"
+    return _usual() / "cache"
 
 
 def runs_dir() -> Path:

@@ -1,13 +1,9 @@
 """The method `central`: all subgraphs in one place, as an upper bound."""
 
-from pathlib import Path
 from typing import Any
 
-from fedlap_app.graphs.federation import load_federation
-from fedlap_app.graphs.folder import read_federation
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.schema import schema_digest
-from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.learning.device import pick_device
 from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.methods.alone import train_alone
@@ -15,16 +11,19 @@ from fedlap_app.methods.scores import pack, total, unpack
 from fedlap_app.settings import Settings
 from server_app.observer import Observer
 from server_app.outcome import Outcome, StageScores
-from server_app.run_folder import RunFolder
+from server_app.parts import Parts, subgraphs_of
+from server_app.run_folder import CONFIG, RunFolder
 from server_app.summary import Clock, write_summary
 
 
-def run_central(settings: Settings, run_id: int, observer: Observer) -> dict[str, Any]:
+def run_central(
+    settings: Settings, run_id: int, observer: Observer, parts: Parts = ()
+) -> dict[str, Any]:
     """Train one model on the whole graph and write the run folder."""
     clock = Clock()
     folder = RunFolder.create(settings, run_id)
-    folder.write_json("config.json", settings.to_config())
-    whole = join(_subgraphs(settings))
+    folder.write_json(CONFIG, settings.to_config())
+    whole = join(subgraphs_of(settings, parts))
     spec = settings.model_spec(whole.num_features, whole.num_classes)
     tensors = GraphTensors.from_subgraph(whole, spec, pick_device(settings.device))
     clock.lap("gather")
@@ -43,9 +42,3 @@ def run_central(settings: Settings, run_id: int, observer: Observer) -> dict[str
     outcome = Outcome(stages, results[-1].parameters)
     schema = schema_digest(whole)
     return write_summary(folder, settings, outcome, run_id=run_id, schema=schema, clock=clock)
-
-
-def _subgraphs(settings: Settings) -> list[Subgraph]:
-    if settings.data:
-        return read_federation(Path(settings.data), directed=settings.directed)
-    return load_federation(settings.data_spec)

@@ -3,12 +3,20 @@
 from pathlib import Path
 from typing import Any
 
+from client_app.organisation import hand_over
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.folder import federation_folders
 from fedlap_app.settings import Settings
 from server_app.central import run_central
-from server_app.local_grid import InProcessGrid, new_run_id, partition_configs
+from server_app.local_grid import (
+    InProcessGrid,
+    Listener,
+    new_run_id,
+    partition_configs,
+    unheard,
+)
 from server_app.observer import Observer
+from server_app.parts import Parts
 from server_app.run import run
 
 # Flower's own simulation has two nodes unless told otherwise.
@@ -16,24 +24,44 @@ DEFAULT_CLIENTS = 2
 
 
 def run_in_process(
-    settings: Settings, observer: Observer, run_id: int | None = None
+    settings: Settings, observer: Observer, run_id: int | None = None, parts: Parts = ()
 ) -> dict[str, Any]:
-    """Run the settings' method on the in-process grid and return the summary."""
+    """Run the settings' method on the in-process grid and return the summary.
+
+    Parameters
+    ----------
+    settings
+        Settings of the run.
+    observer
+        Is told of every round.
+    run_id
+        Number of the run (default: a new one).
+    parts
+        What the organisations hold (default: what the settings name).
+    """
     run_id = run_id or new_run_id()
-    settings = settings.with_clients(count_clients(settings))
+    settings = settings.with_clients(len(parts) or count_clients(settings))
     if settings.store_dir:
         _make_folder(Path(settings.store_dir))
     if settings.method == "central":
-        return run_central(settings, run_id, observer)
-    return run(make_grid(settings, run_id), settings, observer)
+        return run_central(settings, run_id, observer, parts)
+    return run(make_grid(settings, run_id, parts), settings, observer)
 
 
-def make_grid(settings: Settings, run_id: int | None = None) -> InProcessGrid:
+def make_grid(
+    settings: Settings, run_id: int | None = None, parts: Parts = (), listener: Listener = unheard
+) -> InProcessGrid:
     """An in-process grid for the settings, whose `clients` is set."""
     from client_app.app import app
 
-    configs = partition_configs(settings.clients)
-    return InProcessGrid(app, configs, settings.to_config(), run_id=run_id or new_run_id())
+    return InProcessGrid(
+        app,
+        partition_configs(settings.clients),
+        settings.to_config(),
+        run_id=run_id or new_run_id(),
+        organisations=[hand_over(part.subgraph, settings, part.folder) for part in parts],
+        listener=listener,
+    )
 
 
 def _make_folder(path: Path) -> None:

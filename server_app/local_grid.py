@@ -5,7 +5,7 @@ import sys
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -24,12 +24,19 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
+from client_app.organisation import Organisation, Seat
 from fedlap_app.knobs import Value
 from server_app.turns import turn
 
 _FIRST_NODE = 101  # Flower's own server is node 1
 
 NodeConfig = Mapping[str, Value]
+Listener = Callable[[int, str, RecordDict, RecordDict], None]
+"""Is told the number of the node, the type of the message, its content and that of the reply."""
+
+
+def unheard(node: int, kind: str, sent: RecordDict, answered: RecordDict) -> None:
+    """Take no note of a message."""
 
 
 class LocalGrid(Grid):
@@ -141,7 +148,17 @@ class LocalGrid(Grid):
 
 
 class InProcessGrid(LocalGrid):
-    """Calls the ClientApp in this process: a few milliseconds a round, no Ray."""
+    """Calls the ClientApp in this process: a few milliseconds a round, no Ray.
+
+    Parameters
+    ----------
+    client_app, node_configs, run_config, run_id
+        As in a `LocalGrid`, and what answers.
+    organisations : Sequence[Organisation] (default: ())
+        Whom the clients speak for, in their order; none: each looks for its own data.
+    listener : Listener (default: nobody)
+        Is told of every message that was answered; attacks record a run so.
+    """
 
     def __init__(
         self,
@@ -150,12 +167,22 @@ class InProcessGrid(LocalGrid):
         run_config: Mapping[str, Value],
         *,
         run_id: int = 1,
+        organisations: Sequence[Organisation] = (),
+        listener: Listener = unheard,
     ) -> None:
         super().__init__(node_configs, run_config, run_id=run_id)
         self._client_app = client_app
+        self._listener = listener
+        for node, organisation in zip(list(self._contexts), organisations, strict=False):
+            self._contexts[node] = Seat(self._contexts[node], organisation)
 
     def _deliver(self, message: Message, context: Context) -> Message:
-        return self._client_app(message, context)
+        reply = self._client_app(message, context)
+        if reply.has_content():
+            metadata = message.metadata
+            kind, node = metadata.message_type, metadata.dst_node_id
+            self._listener(node, kind, message.content, reply.content)
+        return reply
 
 
 class ProcessGrid(LocalGrid):

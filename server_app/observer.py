@@ -9,17 +9,33 @@ from flwr.common.logger import log
 
 
 class Observer(Protocol):
-    """Is told of every finished round."""
+    """Is told of every finished step of the phase before training, and of every round."""
+
+    def step_done(self, number: int, steps: int) -> None:
+        """Take note of a step."""
 
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Take note of the scores of a round."""
 
 
+class Unwatched:
+    """Of a run that nobody looks at."""
+
+    def step_done(self, number: int, steps: int) -> None:
+        """Take no note."""
+
+    def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
+        """Take no note."""
+
+
 class LogObserver:
-    """Writes a log line a round, with the time left."""
+    """Writes a log line a round, with the time left; the phase before training has its own."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
+
+    def step_done(self, number: int, steps: int) -> None:
+        """Leave it to the phase, which logs the rate of its steps."""
 
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Log the scores of a round."""

@@ -17,7 +17,7 @@ from server_app.member_grid import MemberGrid
 from server_app.observer import Observer
 from server_app.offline import LogProgress, run_offline
 from server_app.polling import PollingGrid
-from server_app.run_folder import RunFolder
+from server_app.run_folder import CONFIG, OFFLINE, RunFolder
 from server_app.status import Board, BoardObserver
 from server_app.summary import Clock, write_summary
 
@@ -32,7 +32,7 @@ _METHODS = {
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     """Run the method of the settings and return the summary, which is also on disk."""
     folder = RunFolder.create(settings, grid.run.run_id)
-    folder.write_json("config.json", settings.to_config())
+    folder.write_json(CONFIG, settings.to_config())
     log(INFO, "Run folder: %s", folder.path)
     patient = MemberGrid(PollingGrid(grid, settings.step_timeout))
     board = Board(folder, patient)
@@ -76,21 +76,21 @@ def _phases(
         )
     members = gather(grid, settings)
     clock.lap("gather")
+    told = BoardObserver(board, observer)
     basis = ""
     if settings.needs_basis:
         board.phase("offline", "steps", settings.offline_spec.rounds())
         log_progress = LogProgress()
 
         def progress(number: int, rounds: int) -> None:
-            board.step(number, rounds)
+            told.step_done(number, rounds)
             log_progress(number, rounds)
 
         phase = run_offline(grid, members, settings, progress)
-        folder.write_json("offline.json", phase.to_json())
+        folder.write_json(OFFLINE, phase.to_json())
         basis = phase.job if settings.method == "fedlap+" else ""
         clock.lap("offline")
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
-    told = BoardObserver(board, observer)
     outcome = _METHODS[settings.method](grid, members, settings, folder, told, basis)
     clock.lap("train")
     return write_summary(

@@ -10,6 +10,7 @@ from typing import Any
 
 from fedlap_app import places
 from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.learning import model_file
 from fedlap_app.learning.model_file import ModelFile
 from fedlap_app.settings import Settings
 
@@ -18,6 +19,11 @@ def root_of(settings: Settings) -> Path:
     """Where the run folders of these settings are."""
     root = Path(settings.run_dir).expanduser() if settings.run_dir else places.runs_dir()
     return root.absolute()
+
+
+CONFIG, METRICS, OFFLINE, SUMMARY = (
+    "config.json", "metrics.jsonl", "offline.json", "summary.json",
+)  # fmt: skip
 
 
 class RunFolder:
@@ -55,7 +61,7 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether the run came to its end: the summary is its last file."""
-        return (self.path / "summary.json").exists()
+        return (self.path / SUMMARY).exists()
 
     def read_json(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
         """Read a file of the run."""
@@ -67,7 +73,7 @@ class RunFolder:
     def add_round(self, row: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``."""
         line = (json.dumps(_jsonable(row), allow_nan=False) + "\n").encode()
-        with (self.path / "metrics.jsonl").open("ab", buffering=0) as handle:
+        with (self.path / METRICS).open("ab", buffering=0) as handle:
             before, done = handle.seek(0, os.SEEK_END), 0
             try:
                 while done < len(line):
@@ -76,9 +82,15 @@ class RunFolder:
                 handle.truncate(before)
                 raise
 
+    def read_rounds(self) -> list[dict[str, Any]]:
+        """The lines of ``metrics.jsonl``; none when no round was finished."""
+        path = self.path / METRICS
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines]
+
     def write_model(self, model: ModelFile) -> None:
         """Write the global model as ``model.npz``."""
-        self._replace("model.npz", model.to_bytes())
+        self._replace(model_file.FILE, model.to_bytes())
 
     def _replace(self, name: str, content: bytes) -> None:
         temporary = self.path / f".{name}.part"

@@ -88,10 +88,15 @@ class Board:
 
 
 class BoardObserver:
-    """Tells the board of every round, and passes it on."""
+    """Tells the board of every step and round, and passes it on."""
 
     def __init__(self, board: Board, observer: Observer) -> None:
         self._board, self._observer = board, observer
+
+    def step_done(self, number: int, steps: int) -> None:
+        """Take note of a step of the phase before training."""
+        self._board.step(number, steps)
+        self._observer.step_done(number, steps)
 
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Take note of a round."""

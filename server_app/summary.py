@@ -11,7 +11,7 @@ from fedlap_app.learning.model_file import ModelFile
 from fedlap_app.settings import Settings
 from server_app.member_grid import Traffic
 from server_app.outcome import Outcome
-from server_app.run_folder import RunFolder
+from server_app.run_folder import SUMMARY, RunFolder
 
 _PACKAGES = ("flwr", "torch", "numpy", "scipy", "tenseal")
 
@@ -60,7 +60,7 @@ def write_summary(
         "seconds": clock.seconds,
         "versions": versions(),
     }
-    folder.write_json("summary.json", summary)
+    folder.write_json(SUMMARY, summary)
     return summary
 
 

@@ -47,7 +47,7 @@ def run(
     Does what `flwr run .` does, in a simulation on a SuperLink of its own that is stopped at the
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
-    from server_app.run_folder import RunFolder, root_of
+    from server_app.run_folder import SUMMARY, RunFolder, root_of
 
     values = collect(conf, options)
     settings = parse_settings(values)
@@ -72,7 +72,7 @@ def run(
     if folder is None:
         _show_elsewhere(run_id, as_json, local=superlink is None)
         return
-    _show(folder.read_json("summary.json"), as_json)
+    _show(folder.read_json(SUMMARY), as_json)
 
 
 def _flower(superlink: str | None, authority: Path | None) -> "Flower":

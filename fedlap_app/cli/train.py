@@ -26,6 +26,9 @@ class Bar:
         self._label = label
         self._bar: Any = None
 
+    def step_done(self, number: int, steps: int) -> None:
+        """The bar is that of the rounds."""
+
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Move on by a round."""
         if self._bar is None:
@@ -108,18 +111,18 @@ def _warn_of_leakage(settings: Settings) -> None:
 
 def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
     """Run a seed and add its summary, also when Ctrl-C comes after its last file."""
-    from server_app.in_process import run_in_process
+    from fedlap_app.api.training import conduct
     from server_app.local_grid import new_run_id
-    from server_app.run_folder import RunFolder, root_of
+    from server_app.run_folder import SUMMARY, RunFolder, root_of
 
     run_id, before = new_run_id(), len(summaries)
     bar = Bar(f"{settings.method}, seed {settings.seed}")
     try:
-        summaries.append(run_in_process(settings, bar, run_id))
+        summaries.append(conduct(settings, bar, run_id=run_id).summary)
     except KeyboardInterrupt:
         folder = RunFolder.find(run_id, root_of(settings))
         if len(summaries) == before and folder and folder.finished:
-            summaries.append(folder.read_json("summary.json"))
+            summaries.append(folder.read_json(SUMMARY))
         raise
 
 

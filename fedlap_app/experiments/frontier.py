@@ -1,14 +1,13 @@
 """Accuracy against what it costs: vectors, round trips, bytes and leakage, over many settings."""
 
-import json
 import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from fedlap_app.api.training import conduct
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.experiments.frontier_grid import Point, Values, grid_of
 from fedlap_app.graphs.datasets import find_dataset
@@ -159,13 +158,6 @@ class _Price:
     up: float
 
 
-class _Unwatched:
-    """Observer of runs whose rounds nobody looks at."""
-
-    def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
-        """Take no note."""
-
-
 class _Runs:
     """All runs of a frontier, with the time that is left."""
 
@@ -182,8 +174,6 @@ class _Runs:
 
     def measure(self, point: Point) -> Row:
         """Accuracy in percent and price of one point, over all seeds."""
-        from server_app.in_process import run_in_process
-
         started = time.perf_counter()
         end = self._done + len(self._seeds)
         scores: dict[str, list[float]] = {"val": [], "test": []}
@@ -191,10 +181,11 @@ class _Runs:
         try:
             for seed in self._seeds:
                 settings = replace(point.settings(self._settings), seed=seed)
-                summary = run_in_process(settings, _Unwatched())
-                prices.append(_price_of(settings, summary))
+                run = conduct(settings)
+                prices.append(_price_of(settings, run.offline))
                 for split, values in scores.items():
-                    values.append(100 * summary["accuracy"][split])
+                    share = run.accuracy[split]
+                    values.append(math.nan if share is None else 100 * share)
                 self._done += 1
                 self._tell(point, seed, scores)
         finally:
@@ -225,10 +216,8 @@ def _spread(name: str, values: Sequence[float]) -> Row:
     }
 
 
-def _price_of(settings: Settings, summary: Mapping[str, Any]) -> _Price:
+def _price_of(settings: Settings, facts: Mapping[str, Any]) -> _Price:
     """What the phase of a run took; of a basis that was reused, what it takes to compute it."""
-    file = Path(summary["run_folder"]) / "offline.json"
-    facts = json.loads(file.read_text(encoding="utf-8"))
     if not facts["reused"]:
         up = statistics.mean(facts["up"].values())
         return _Price(facts["round_trips"], facts["handshake"], up)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from fedlap_app.api.training import conduct
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.learning.determinism import one_thread
 from fedlap_app.learning.device import pick_device
@@ -65,6 +66,9 @@ class Pacer:
         self.bare: list[float] = []
         self.scored: list[float] = []
 
+    def step_done(self, number: int, steps: int) -> None:
+        """Only rounds are compared."""
+
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Note the time of the grid's round, then run the bare ones."""
         now = time.perf_counter()
@@ -102,8 +106,6 @@ def bench_grid(settings: Settings, repeats: int) -> dict[str, Any]:
 
 
 def _paced(settings: Settings) -> Pacer:
-    from server_app.in_process import run_in_process
-
     pacer = Pacer(BareLoop(settings), BareLoop(settings))
-    run_in_process(settings, pacer)
+    conduct(settings, pacer)
     return pacer

@@ -1,15 +1,13 @@
 """One timed run of the offline phase, or of a bare loop in its place."""
 
-import shutil
 import statistics
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from fedlap_app import places
+from fedlap_app.api.phase import Phase
+from fedlap_app.api.workplace import temporary_home
 from fedlap_app.experiments.bare_parts import Array, Blocks, Parts
 from fedlap_app.experiments.step_watch import Instant, StepWatch
 from fedlap_app.graphs.subgraph import Subgraph
@@ -45,24 +43,12 @@ class Turn:
 
 def phase_turn(settings: Settings) -> Turn:
     """Run the phase on the in-process grid, in stores that are deleted afterwards."""
-    from server_app.federation import gather
-    from server_app.in_process import make_grid
-    from server_app.member_grid import MemberGrid
-    from server_app.offline import run_offline
-
-    places.home().mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=places.home()))
-    try:
-        settings = replace(settings, store_dir=str(folder), resume=False)
-        grid = MemberGrid(make_grid(settings))
-        members = gather(grid, settings)
+    with temporary_home():
+        phase = Phase(replace(settings, store_dir=""))
         watch = StepWatch()
-        outcome = run_offline(grid, members, settings, watch)
-        price = outcome.price
-        sums = (price.sealing_seconds, price.opening_seconds, price.adding_seconds)
-        return Turn(watch.whole, watch.iteration, price.client_seconds, *sums)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        price = phase.run(watch).price
+    sums = (price.sealing_seconds, price.opening_seconds, price.adding_seconds)
+    return Turn(watch.whole, watch.iteration, price.client_seconds, *sums)
 
 
 def loop_turn(

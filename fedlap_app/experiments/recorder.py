@@ -4,18 +4,14 @@ Only experiments use it: it reads the memory of all parties, which one process h
 does not.
 """
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app import places
+from fedlap_app.api.phase import Phase
+from fedlap_app.api.workplace import temporary_home
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.methods.offline import live
 from fedlap_app.methods.offline.iteration import Iteration
@@ -28,6 +24,8 @@ from fedlap_app.spectral.totals import Totals
 
 if TYPE_CHECKING:
     from flwr.app import RecordDict
+
+    from server_app.parts import Parts
 
 Array = NDArray[np.float64]
 
@@ -46,50 +44,39 @@ class Recording:
         return {name: _view(each, sum(spikes[1:], spikes[0])) for name, each in parts.items()}
 
 
-def record_run(settings: Settings) -> Recording:
-    """Run the offline phase in this process, on stores that are deleted, and record it."""
-    from fedlap_app.experiments.recording_grid import RecordingGrid
-    from server_app.federation import gather
-    from server_app.in_process import count_clients
-    from server_app.member_grid import MemberGrid
-    from server_app.offline import run_offline
+def record_run(settings: Settings, parts: "Parts" = ()) -> Recording:
+    """Run the offline phase in this process, on stores that are deleted, and record it.
 
+    Parameters
+    ----------
+    settings
+        Settings of the phase.
+    parts
+        What the organisations hold (default: what the settings name).
+    """
     if settings.operator == "directed":
         raise ConfigError(
             "operator = 'directed' is not covered by the attacks, which follow the paper: try "
             "--operator sym"
         )
-    settings = settings.with_clients(count_clients(settings))
     recording = Recording()
-    before = live.kept()
 
-    def note(node: int, kind: str, sent: "RecordDict", answered: "RecordDict") -> None:
+    def hear(node: int, kind: str, sent: "RecordDict", answered: "RecordDict") -> None:
         recording.exchanges.append(_exchange(node, kind, sent, answered))
-        for each in live.kept():
-            work = each.work
-            if isinstance(work, Iteration) and work.done and each not in before:
-                recording.iterations[work.me] = work
 
-    with _own_stores(settings) as own:
-        grid = MemberGrid(RecordingGrid(own, note))
-        run_offline(grid, gather(grid, own), own, lambda number, rounds: None)
-    if len(recording.iterations) != settings.clients:
+    def note(kept: live.Live) -> None:
+        if isinstance(kept.work, Iteration) and kept.work.done:
+            recording.iterations[kept.work.me] = kept.work
+
+    with temporary_home(), live.told(note):
+        phase = Phase(replace(settings, store_dir=""), parts, hear)
+        phase.run(lambda number, rounds: None)
+    if len(recording.iterations) != phase.settings.clients:
         raise RunError(
-            f"{len(recording.iterations)} of {settings.clients} organisations were recorded: "
+            f"{len(recording.iterations)} of {phase.settings.clients} organisations were recorded: "
             "run it again"
         )
     return recording
-
-
-@contextmanager
-def _own_stores(settings: Settings) -> Iterator[Settings]:
-    """Settings with stores of their own, which are deleted afterwards."""
-    places.home().mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="recorded-", dir=places.home()))
-    try:
-        yield replace(settings, store_dir=str(folder), resume=False)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exchange(node: int, kind: str, sent: "RecordDict", answered: "RecordDict") -> Exchange:

@@ -1,18 +1,12 @@
 """Runs over two graphs that differ in their edges only, as the server sees them."""
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedlap_app import places
 from fedlap_app.experiments.recorder import record_run
-from fedlap_app.graphs.folder import write_folder
 from fedlap_app.graphs.graph import Graph, cut, join
 from fedlap_app.graphs.splits import Masks
 from fedlap_app.graphs.subgraph import Subgraph
@@ -20,6 +14,7 @@ from fedlap_app.planning.plan import find_subgraphs
 from fedlap_app.privacy.attacks.scores import measure
 from fedlap_app.privacy.attacks.server import Exchange, attack_server, contents_of, times_of
 from fedlap_app.settings import Settings
+from server_app.parts import Part
 
 CHANCE = 0.5
 RUNS = 40
@@ -47,13 +42,12 @@ def attack_server_views(
     rng = np.random.default_rng([settings.seed, 0x5E])
     labels = np.arange(2 * runs) % 2 == 1
     views: list[list[Exchange]] = []
-    with _folders(parts, rng) as folders:
-        for run, label in enumerate(labels):
-            seed = int(rng.integers(2**31))
-            chosen = replace(settings, data=str(folders[int(label)]), dataset="banks", seed=seed)
-            views.append(record_run(chosen).exchanges)
-            if (run + 1) % 10 == 0:
-                say(f"[RUN {run + 1}/{2 * runs}] over graphs that differ in edges")
+    graphs = [[Part(_bare(part)) for part in graph] for graph in (parts, rewired(parts, rng))]
+    for run, label in enumerate(labels):
+        chosen = replace(settings, seed=int(rng.integers(2**31)))
+        views.append(record_run(chosen, graphs[int(label)]).exchanges)
+        if (run + 1) % 10 == 0:
+            say(f"[RUN {run + 1}/{2 * runs}] over graphs that differ in edges")
     return {
         "runs": runs,
         "runs_tested": runs,
@@ -76,22 +70,6 @@ def _judge(features: Sequence[Any], labels: Any, seed: int) -> dict[str, Any]:  
         "tpr_at_fpr_0.001": found["tpr_at_fpr_0.001"],
         "at_chance": low <= CHANCE <= high,
     }
-
-
-@contextmanager
-def _folders(parts: Sequence[Subgraph], rng: np.random.Generator) -> Iterator[list[Path]]:
-    """Organisation folders of the graph and of one with other edges, without features."""
-    places.home().mkdir(parents=True, exist_ok=True)
-    root = Path(tempfile.mkdtemp(prefix="views-", dir=places.home()))
-    try:
-        folders = []
-        for name, graph in (("given", list(parts)), ("other", rewired(parts, rng))):
-            for part in graph:
-                write_folder(_bare(part), root / name / part.name)
-            folders.append(root / name)
-        yield folders
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def rewired(parts: Sequence[Subgraph], rng: np.random.Generator) -> list[Subgraph]:

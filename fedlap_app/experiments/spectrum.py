@@ -3,26 +3,24 @@
 Only here are the rows of all organisations in one place.
 """
 
-import shutil
 import statistics
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app import places
-from fedlap_app.errors import ConfigError, RunError
-from fedlap_app.graphs.federation import load_federation
-from fedlap_app.graphs.folder import read_federation
+from fedlap_app.api.phase import Phase
+from fedlap_app.api.workplace import temporary_home
+from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.offline.bases import Bases, FinishedBasis
+from fedlap_app.methods.offline.bases import FinishedBasis
 from fedlap_app.settings import Settings
 from fedlap_app.spectral import reference
+from server_app.parts import subgraphs_of
 
 if TYPE_CHECKING:
     from server_app.price import OfflineOutcome
@@ -47,57 +45,24 @@ def run_spectrum(
     progress
         Is told of every round trip.
     """
-    from server_app.in_process import count_clients
-
-    settings = settings.with_clients(count_clients(settings))
-    if settings.store_dir:
+    with nullcontext() if settings.store_dir else temporary_home():
         return _run(settings, check, dump, progress)
-    places.home().mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="spectrum-", dir=places.home()))
-    try:
-        alone = replace(settings, store_dir=str(folder), resume=False)
-        return _run(alone, check, dump, progress)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(
     settings: Settings, check: bool, dump: Path | None, progress: Progress | None
 ) -> dict[str, Any]:
-    from server_app.federation import gather
-    from server_app.in_process import make_grid
-    from server_app.member_grid import MemberGrid
-    from server_app.offline import run_offline
-
-    subgraphs = _subgraphs(settings)
-    grid = MemberGrid(make_grid(settings))
-    outcome = run_offline(grid, gather(grid, settings), settings, progress)
-    rows = _gathered(settings, outcome.job)
+    phase = Phase(settings)
+    settings = phase.settings
+    subgraphs = subgraphs_of(settings)
+    outcome = phase.run(progress)
+    rows = phase.rows(outcome.job)
     if dump is not None:
         _dump(dump, subgraphs, rows)
     report = {**_price(settings, outcome, subgraphs, rows), **_certified(rows)}
     if check:
         report |= compare(settings, subgraphs, {name: basis.U for name, basis in rows.items()})
     return report
-
-
-def _subgraphs(settings: Settings) -> list[Subgraph]:
-    if settings.data:
-        return read_federation(Path(settings.data), directed=settings.directed)
-    return load_federation(settings.data_spec)
-
-
-def _gathered(settings: Settings, job: str) -> dict[str, FinishedBasis]:
-    """Every organisation's rows of the basis of a job, from its store."""
-    found = {}
-    for store in sorted(Path(settings.store_dir).iterdir()):
-        bases = Bases(store / "basis")
-        for facts in bases.facts():
-            if facts.job == job:
-                found[store.name] = bases.load(facts)
-    if len(found) != settings.clients:
-        raise RunError(f"{len(found)} of {settings.clients} stores hold the basis: run it again")
-    return found
 
 
 def _values(settings: Settings, subgraphs: Sequence[Subgraph], rows: Rows) -> list[int]:

@@ -110,13 +110,3 @@ def score(log_probabilities: NDArray[np.floating], tensors: GraphTensors) -> Eva
         return SplitScores(pairs.reshape(classes, classes), float(-losses.sum()))
 
     return Evaluation(**{name: of_split(nodes) for name, nodes in tensors.splits.items()})
-
-
-def predict(
-    model: nn.Module, tensors: GraphTensors
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Class number and probability of every node."""
-    log_probabilities = log_probabilities_of(model, tensors)
-    predicted = log_probabilities.argmax(axis=1)
-    chosen = np.take_along_axis(log_probabilities, predicted[:, None], axis=1)[:, 0]
-    return predicted, np.exp(chosen)

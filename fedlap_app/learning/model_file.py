@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError
 
+FILE = "model.npz"
 _ABOUT = "about"
 
 

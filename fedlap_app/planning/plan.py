@@ -1,12 +1,9 @@
 """The price of an offline phase for one configuration, before it runs."""
 
 import statistics
-from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.graphs.federation import load_federation
-from fedlap_app.graphs.folder import read_federation
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.planning.calibration import Rates, calibrate, process_mb, with_backend
 from fedlap_app.planning.columns import COLUMNS, column_of, with_sums
@@ -64,10 +61,10 @@ def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tupl
 
 def find_subgraphs(settings: Settings) -> tuple[Settings, list[Subgraph]]:
     """All parts of the data, and the settings with their number."""
+    from server_app.parts import subgraphs_of
+
     settings = _with_clients(settings)
-    if settings.data:
-        return settings, read_federation(Path(settings.data), directed=settings.directed)
-    return settings, load_federation(settings.data_spec)
+    return settings, subgraphs_of(settings)
 
 
 def _with_clients(settings: Settings) -> Settings:

@@ -1,4 +1,5 @@
 import statistics
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,12 +121,12 @@ def test_a_basis_that_is_reused_has_the_price_of_computing_it() -> None:
 
 
 def test_a_setting_that_fails_does_not_lose_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(settings: Settings, observer: Observer) -> dict[str, Any]:
+    def run(settings: Settings, observer: Observer, *rest: Any) -> dict[str, Any]:
         if settings.block == 2:
             raise RunError("organisation b failed: look at its log")
         if settings.block == 3:
             raise ZeroDivisionError
-        return run_as_ever(settings, observer)
+        return run_as_ever(settings, observer, *rest)
 
     run_as_ever = in_process.run_in_process
     monkeypatch.setattr(in_process, "run_in_process", run)
@@ -144,8 +145,8 @@ def test_a_setting_that_fails_does_not_lose_the_others(monkeypatch: pytest.Monke
 
 
 def test_a_given_bound_decides_what_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    summary = {"accuracy": {"val": 0.5, "test": float("nan")}}
-    monkeypatch.setattr(in_process, "run_in_process", lambda settings, observer: summary)
+    run = SimpleNamespace(accuracy={"val": 0.5, "test": None}, offline={})
+    monkeypatch.setattr(frontier, "conduct", lambda settings: run)
     monkeypatch.setattr(frontier, "_price_of", lambda *_: frontier._Price(3, 3, 100.0))
     lists: dict[str, list[str | int]] = {"vectors": [5, "bound", 9]}
     report = bench_frontier(SETTINGS, lists, [0], bound=7)
@@ -159,8 +160,8 @@ def test_a_given_bound_decides_what_is_inside(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_generated_graph_counts_at_its_worst(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse_settings({"dataset": "banks", "accounts": 300, "clients": 2})
-    summary = {"accuracy": {"val": 0.5, "test": 0.5}}
-    monkeypatch.setattr(in_process, "run_in_process", lambda settings, observer: summary)
+    run = SimpleNamespace(accuracy={"val": 0.5, "test": 0.5}, offline={})
+    monkeypatch.setattr(frontier, "conduct", lambda settings: run)
     monkeypatch.setattr(frontier, "_price_of", lambda *_: frontier._Price(3, 3, 100.0))
     lists: dict[str, list[str | int]] = {"vectors": [12]}
     alone = [bench_frontier(settings, lists, [seed]) for seed in (0, 1)]

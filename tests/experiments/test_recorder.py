@@ -38,8 +38,8 @@ def test_a_view_holds_what_the_protocol_delivers(operator, own_home):
         np.add.at(received, rows, view.operator.owed(view.Q))
     found = np.concatenate([view.received for view in parts])
     np.testing.assert_allclose(found, received, atol=1e-7)
-    assert not [each for each in live.kept() if hasattr(each.work, "solver")]
-    assert not list(own_home.glob("recorded-*"))
+    assert not [each for each in live._live.values() if hasattr(each.work, "solver")]
+    assert not list(own_home.glob("stores/*"))
 
 
 def test_a_coalition_solves_what_its_sums_determine():

@@ -7,7 +7,8 @@ import pytest
 import torch
 from sklearn import metrics
 
-from fedlap_app.learning.evaluation import evaluate, predict, score
+from fedlap_app.api.prediction import Prediction
+from fedlap_app.learning.evaluation import evaluate, log_probabilities_of, score
 from fedlap_app.learning.models import build_model
 from fedlap_app.learning.specs import ModelSpec
 from fedlap_app.learning.tensors import GraphTensors
@@ -70,10 +71,11 @@ def test_predictions_are_those_that_are_scored(make_subgraph):
     subgraph = make_subgraph(classes=4)
     tensors = GraphTensors.from_subgraph(subgraph, SPEC)
     model = build_model(SPEC, seed=2)
-    classes, probability = predict(model, tensors)
+    found = Prediction(log_probabilities_of(model, tensors), evaluate(model, tensors))
+    classes, probability = found.classes, found.probabilities
     with torch.no_grad():
         expected = model.eval()(tensors).softmax(1).max(dim=1)
     assert np.array_equal(classes, expected.indices)
     assert np.allclose(probability, expected.values)
     right = (classes == subgraph.labels)[subgraph.test_mask]
-    assert evaluate(model, tensors).test.correct == right.sum()
+    assert found.evaluation.test.correct == right.sum()

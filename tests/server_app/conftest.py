@@ -16,6 +16,9 @@ class Silent:
     def __init__(self):
         self.rounds = []
 
+    def step_done(self, number, steps):
+        pass
+
     def round_done(self, number, rounds, totals):
         self.rounds.append((number, rounds, dict(totals)))
 

@@ -1,6 +1,9 @@
 """Jobs that a process keeps in memory between two messages; the store has them all."""
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from fedlap_app.methods.offline.answered import Answered
@@ -23,6 +26,7 @@ class Live:
 
 
 _live: "OrderedDict[str, Live]" = OrderedDict()
+_listener: ContextVar[Callable[[Live], None] | None] = ContextVar("listener", default=None)
 
 
 def find(job: str) -> Live | None:
@@ -39,6 +43,8 @@ def take(job: str) -> Live | None:
 def keep(job: str, live: Live) -> None:
     """Keep what was stored."""
     _live[job] = live
+    if listener := _listener.get():
+        listener(live)
     while len(_live) > _MOST:
         _live.popitem(last=False)
 
@@ -48,6 +54,11 @@ def forget() -> None:
     _live.clear()
 
 
-def kept() -> list[Live]:
-    """Everything in memory; experiments record from it what the parties of one process hold."""
-    return list(_live.values())
+@contextmanager
+def told(listener: Callable[[Live], None]) -> Iterator[None]:
+    """Tell of everything that this thread keeps meanwhile, for attacks on one process' parties."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)

@@ -6,8 +6,10 @@ simulation, whose clients share the cores, does without.
 """
 
 import multiprocessing
+import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextvars import ContextVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +22,32 @@ LEAST = 64
 Words = NDArray[np.uint64]
 Zeros = Callable[[bytes, Parameters, int], Words]
 
-_processes = 1
-_pool: ProcessPoolExecutor | None = None
+_processes: ContextVar[int] = ContextVar("processes", default=1)
+_pools: dict[int, ProcessPoolExecutor] = {}
+_making = threading.Lock()
 
 
 def use_processes(count: int) -> None:
-    """Encrypt in so many processes from now on; 1: in this one."""
-    global _processes, _pool
-    if count != _processes and _pool is not None:
-        _pool.shutdown(cancel_futures=True)
-        _pool = None
-    _processes = count
+    """Encrypt in so many processes from now on, in this thread; 1: in this process."""
+    _processes.set(count)
 
 
 def zeros(make: Zeros, public: bytes, parameters: Parameters, count: int) -> Words:
     """What `make` gives, made in all processes."""
-    if _processes < 2 or count < LEAST:
+    processes = _processes.get()
+    if processes < 2 or count < LEAST:
         return make(public, parameters, count)
-    share = -(-count // _processes)
+    share = -(-count // processes)
     sizes = [min(share, count - start) for start in range(0, count, share)]
-    found = [_workers().submit(make, public, parameters, size) for size in sizes]
+    pool = _workers(processes)
+    found = [pool.submit(make, public, parameters, size) for size in sizes]
     return np.concatenate([each.result() for each in found])
 
 
-def _workers() -> ProcessPoolExecutor:
-    global _pool
-    if _pool is None:
-        # Flower's processes have threads, which a fork would not take along.
-        context = multiprocessing.get_context("spawn")
-        _pool = ProcessPoolExecutor(_processes, mp_context=context)
-    return _pool
+def _workers(count: int) -> ProcessPoolExecutor:
+    with _making:
+        if count not in _pools:
+            # Flower's processes have threads, which a fork would not take along.
+            context = multiprocessing.get_context("spawn")
+            _pools[count] = ProcessPoolExecutor(count, mp_context=context)
+        return _pools[count]

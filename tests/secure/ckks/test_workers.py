@@ -22,4 +22,4 @@ def test_processes_make_the_same_sums_and_never_the_same_ciphertext(two_processe
     opened = ciphertexts.decrypt(words, keys.decryptor(SEED, CKKS_2048), CKKS_2048)
     np.testing.assert_allclose(opened, values, rtol=0, atol=1e-8)
     assert len({word.tobytes() for word in words[:, 1]}) == 5
-    assert workers._pool is not None
+    assert workers._pools

@@ -1,0 +1,1 @@
+"""The Python API: organisations in, a run with its model, scores and predictions out."""

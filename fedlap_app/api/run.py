@@ -1,0 +1,316 @@
+"""A finished run: scores, history, model, predictions, the basis; saved and opened again."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client_app.kept import training_job
+from client_app.store import Store
+from fedlap_app.api import stores
+from fedlap_app.api.organisations import (
+    MEMORY,
+    Organisations,
+    from_spec,
+    in_memory,
+    read,
+    require_empty,
+)
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.graphs.graph import join
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.learning import model_file
+from fedlap_app.learning.model_file import ModelFile
+from fedlap_app.methods.offline.bases import Bases, FinishedBasis
+from fedlap_app.settings import FEDLAP, Settings, parse_settings
+from server_app import run_folder
+from server_app.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import nn
+
+    from fedlap_app.api.prediction import Prediction
+    from fedlap_app.api.workplace import Workplace
+
+_DATA, _SEED = "data", "data.json"
+_OWN_MODELS = (FEDLAP, "local")
+"""Methods whose models differ from one organisation to the next."""
+
+
+class Basis(NamedTuple):
+    """One organisation's share of the spectral basis.
+
+    Attributes
+    ----------
+    U : (n, rank) its rows of the eigenvectors, in the order of its nodes.
+    eigenvalues : (rank,) the same at every organisation.
+    """
+
+    U: NDArray[np.float64]
+    eigenvalues: NDArray[np.float64]
+
+
+class Run:
+    """What training gave; made by `train` and `open_run`.
+
+    Attributes
+    ----------
+    folder : the run folder: config.json, summary.json, metrics.jsonl, model.npz.
+    """
+
+    def __init__(self, folder: Path, *, organisations: Organisations | None = None) -> None:
+        self.folder = folder
+        self.place: Workplace | None = None
+        self._files = RunFolder(folder)
+        self._organisations = organisations
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Everything that ``summary.json`` says: scores, bytes, seconds, versions."""
+        return {**self._files.read_json(run_folder.SUMMARY), "run_folder": str(self.folder)}
+
+    @cached_property
+    def settings(self) -> Settings:
+        """All settings of the run."""
+        return parse_settings(self._files.read_json(run_folder.CONFIG))
+
+    @property
+    def accuracy(self) -> dict[str, float | None]:
+        """Accuracy on "train", "val" and "test" over all organisations; None without nodes."""
+        return dict(self.summary["accuracy"])
+
+    @property
+    def scores(self) -> "pd.DataFrame":
+        """Accuracy of every organisation (rows) on train, val and test (columns)."""
+        import pandas as pd
+
+        rows = self.summary["client_accuracy"]
+        return pd.DataFrame.from_dict(rows, orient="index").astype(float)
+
+    @cached_property
+    def history(self) -> "pd.DataFrame":
+        """A row a round: stage, round, and accuracy, loss and macro F1 on every split."""
+        import pandas as pd
+
+        return pd.DataFrame(self._files.read_rounds()).apply(pd.to_numeric)
+
+    @cached_property
+    def offline(self) -> dict[str, Any]:
+        """Round trips, bytes and seconds of the phase before training; empty without one."""
+        if not (self.folder / run_folder.OFFLINE).exists():
+            return {}
+        found: dict[str, Any] = self._files.read_json(run_folder.OFFLINE)
+        return found
+
+    @cached_property
+    def organisations(self) -> Organisations:
+        """Who took part, with their data."""
+        return self._organisations or _organisations_of(self.folder, self.settings)
+
+    @property
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Parameters of the global model, by name."""
+        return dict(self._model.parameters)
+
+    @cached_property
+    def model(self) -> "nn.Module":
+        """The global model, a network with the parameters of the best round, on the CPU."""
+        from fedlap_app.api.prediction import network_of
+
+        return network_of(self.settings, self._model, self.organisations[0])
+
+    def model_of(self, organisation: str) -> "nn.Module":
+        """The model that one organisation predicts with.
+
+        Parameters
+        ----------
+        organisation
+            Its name. Only with the methods local and fedlap does it differ from `model`.
+        """
+        from fedlap_app.api.prediction import network_of
+
+        part = self.organisations[organisation]
+        return network_of(self.settings, self._model_file_of(part), part)
+
+    def predict(self, organisation: str) -> "pd.DataFrame":
+        """Predict the class of every node of an organisation.
+
+        Parameters
+        ----------
+        organisation
+            Its name.
+
+        Returns
+        -------
+        DataFrame
+            A row a node: ``id``, ``label`` (what the data says, or None), ``split``,
+            ``predicted``, ``probability`` of that class, and ``p_CLASS`` for every class.
+        """
+        import pandas as pd
+
+        part = self.organisations[organisation]
+        found, rows = self._predicted(part)
+        names = np.array([*part.classes, None], dtype=object)
+        probabilities = np.exp(found.log_probabilities[rows].astype(np.float64))
+        masks = [part.train_mask, part.val_mask, part.test_mask]
+        frame = {
+            "id": part.ids,
+            "label": names[part.labels],
+            "split": np.select(masks, ["train", "val", "test"], default=""),
+            "predicted": names[found.classes[rows]],
+            "probability": found.probabilities[rows],
+        }
+        columns = {f"p_{name}": probabilities[:, at] for at, name in enumerate(part.classes)}
+        return pd.DataFrame({**frame, **columns})
+
+    def basis(self, organisation: str) -> Basis:
+        """An organisation's rows of the eigenvectors, and the eigenvalues.
+
+        Parameters
+        ----------
+        organisation
+            Its name.
+        """
+        found = self._basis(self.organisations[organisation])
+        return Basis(np.array(found.U), np.array(found.eigenvalues))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the run in a folder of its own, for `open_run` in another process.
+
+        Data that came from a benchmark or from organisation folders is found there again; data
+        that was only in memory is saved along.
+
+        Parameters
+        ----------
+        path
+            A folder that is empty or not there.
+        """
+        target = Path(path).expanduser()
+        require_empty(target)
+        shutil.copytree(self.folder, target, dirs_exist_ok=True)
+        orgs = self.organisations
+        (target / _SEED).write_text(json.dumps({"seed": orgs.seed}) + "\n", encoding="utf-8")
+        for number, part in enumerate(orgs):
+            if self.settings.data == MEMORY:
+                (target / _DATA).mkdir(exist_ok=True)
+                part.save(target / _DATA / f"{number:06d}.graph")
+            store = target / stores.SAVED / part.name
+            if self.offline:
+                store.mkdir(parents=True, exist_ok=True)
+                Bases(store / "basis").save(self._basis(part))
+            if self.settings.method in _OWN_MODELS:
+                job = Store(store).job(training_job(self.summary["run_id"]))
+                job.write(model_file.FILE, self._model_file_of(part).to_bytes())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Run):
+            return NotImplemented
+        return self._facts() == other._facts()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _facts(self) -> tuple[Any, ...]:
+        where = {"run_folder": ""}
+        return self.settings, {**self.summary, **where}, self._files.read_rounds()
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Run lives in its folder: save it, and open_run it in the other process")
+
+    def __repr__(self) -> str:
+        test = self.accuracy["test"]
+        scored = "no test nodes" if test is None else f"test accuracy {100 * test:.2f} %"
+        facts = self.summary
+        return (
+            f"Run({facts['method']} on {facts['dataset']}, {facts['clients']} organisations, "
+            f"{facts['rounds']} rounds: {scored})"
+        )
+
+    @cached_property
+    def _model(self) -> ModelFile:
+        if self.settings.method == "local":
+            raise ConfigError(
+                "with the method local every organisation has a model of its own: ask "
+                "model_of(NAME) or predict(NAME)"
+            )
+        return stores.read_model(self.folder / model_file.FILE)
+
+    def _model_file_of(self, part: Subgraph) -> ModelFile:
+        if self.settings.method not in _OWN_MODELS:
+            return self._model
+        return stores.find_model(self._stores(part), part.name, self.summary["run_id"])
+
+    def _predicted(self, part: Subgraph) -> "tuple[Prediction, Any]":
+        """Predictions, and which of them are the organisation's."""
+        from fedlap_app.api.prediction import predict_part
+
+        if self.settings.method == "central":
+            parts = list(self.organisations)
+            at = [other.name for other in parts].index(part.name)
+            start = sum(other.num_nodes for other in parts[:at])
+            return self._together, slice(start, start + part.num_nodes)
+        model = self._model_file_of(part)
+        basis = self._basis(part) if model.basis else None
+        return predict_part(part, model, basis), slice(None)
+
+    @cached_property
+    def _together(self) -> "Prediction":
+        """Predictions of a model of the whole graph, in the order of the organisations."""
+        from fedlap_app.api.prediction import predict_part
+
+        return predict_part(join(list(self.organisations)), self._model)
+
+    def _basis(self, part: Subgraph) -> FinishedBasis:
+        if not self.offline:
+            raise ConfigError(
+                f"the method {self.settings.method} of this run computed no spectral basis: train "
+                "with method fedlap+, or with spectral=True"
+            )
+        return stores.find_basis(self._stores(part), part, self.offline["job"])
+
+    def _stores(self, part: Subgraph) -> list[Path]:
+        return [root / part.name for root in stores.roots_of(self.settings, self.folder)]
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Open a run that was saved, or a run folder of ``fedlap train`` and ``fedlap run``.
+
+    Parameters
+    ----------
+    path
+        The folder. Of a run of another machine it holds scores, history and the global model;
+        what only the organisations have is looked for in their stores, and a sentence says so
+        when it is not there.
+    """
+    folder = Path(path).expanduser().absolute()
+    files = RunFolder(folder)
+    if not (folder / run_folder.CONFIG).is_file():
+        raise DataError(f"{folder} is no run folder: name one that Run.save or a run has written")
+    if not files.finished:
+        error = folder / "error.json"
+        why = files.read_json(error.name)["error"] if error.is_file() else "it was stopped, or runs"
+        raise DataError(f"{folder} holds no finished run ({why}): run it again")
+    return Run(folder)
+
+
+def _organisations_of(folder: Path, settings: Settings) -> Organisations:
+    """The organisations of a run that was opened."""
+    facts: Mapping[str, int] = {"seed": settings.seed}
+    if (folder / _SEED).is_file():
+        facts = RunFolder(folder).read_json(_SEED)
+    if settings.data == MEMORY:
+        files = sorted((folder / _DATA).glob("*.graph"))
+        if not files:
+            raise DataError(f"{folder} does not hold the data of its run: save the run itself")
+        return in_memory([Subgraph.load(file) for file in files], seed=facts["seed"])
+    if settings.data:
+        return read(settings.data, directed=settings.directed)
+    from dataclasses import replace
+
+    return from_spec(replace(settings.data_spec, seed=facts["seed"]))

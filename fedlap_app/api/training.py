@@ -1,0 +1,194 @@
+"""Train from Python: settings as keywords, everything in this process, nothing left behind."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import fedlap_app
+from fedlap_app import places
+from fedlap_app.api.organisations import Organisations
+from fedlap_app.api.run import Run
+from fedlap_app.api.workplace import Workplace, folder_at, quietly
+from fedlap_app.errors import ConfigError
+from fedlap_app.knobs import key_of, nearest
+from fedlap_app.presets import read_preset
+from fedlap_app.settings import Settings, parse_settings
+
+if TYPE_CHECKING:
+    from server_app.observer import Observer
+
+_DATA = (
+    "dataset", "data", "clients", "partition", "directed", "train_ratio", "val_ratio",
+    "test_ratio", "accounts", "neighbours",
+)  # fmt: skip
+_PATHS = ("run_dir", "store_dir")
+_SHIPPED = Path(fedlap_app.__file__).parents[1] / "conf"
+
+
+class ProgressLine:
+    """One line on the error stream that says how far a run is."""
+
+    def step_done(self, number: int, steps: int) -> None:
+        """Show a step of the phase before training."""
+        self._show(f"spectral basis, step {number}/{steps}")
+
+    def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
+        """Show a finished round."""
+        scores = [f"{each} {100 * totals[f'{each}_accuracy']:.2f} %" for each in ("val", "test")]
+        self._show(f"round {number}/{rounds}, {', '.join(scores)}")
+
+    def end(self) -> None:
+        """Leave the line."""
+        print(file=sys.stderr)
+
+    def _show(self, text: str) -> None:
+        print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
+
+
+def train(
+    orgs: Organisations,
+    method: str | None = None,
+    *,
+    preset: str | os.PathLike[str] | Settings | None = None,
+    progress: "bool | Observer" = False,
+    store: str | os.PathLike[str] | None = None,
+    **settings: object,
+) -> Run:
+    """Train one node classifier over organisations, all of them in this process.
+
+    The result is that of ``fedlap train`` with the same settings: to the last bit, except for the
+    noise of ciphertexts with ``backend="ckks"``. Nothing is printed or logged, and several threads
+    and processes may train at the same time.
+
+    Parameters
+    ----------
+    orgs
+        What `load`, `read` or `split` gave.
+    method
+        "fedlap+" (spectral basis; the default, unless a preset has another), "fedlap" (learned
+        structure features), "fedavg", "local" or "central".
+    preset
+        A preset file, the name of one that comes with the project ("cora"), or `Settings`. What
+        it says about the data is left to `orgs`.
+    progress
+        True: a line on the error stream; or an object whose ``step_done(number, steps)`` and
+        ``round_done(number, rounds, scores)`` are called.
+    store
+        Folder that keeps stores and runs, laid out as ``~/.fedlap``; a later run there reuses a
+        finished basis. Default: a temporary one, deleted when the run is gone from memory.
+    settings
+        Any setting of ``fedlap train``, with underscores: ``vectors=100, local_epochs=3``. They
+        override the preset.
+
+    Returns
+    -------
+    Run
+        Accuracy, history, model and predictions.
+    """
+    if not isinstance(orgs, Organisations):
+        raise ConfigError(
+            f"{type(orgs).__name__} is not a federation: give what fedlap.load, fedlap.read or "
+            "fedlap.split returned"
+        )
+    chosen = _settings_of(orgs, method, preset, settings)
+    place = Workplace() if store is None else Workplace(folder_at(store, "store"))
+    line = ProgressLine()
+    watch = (line if progress else None) if isinstance(progress, bool) else progress
+    try:
+        with quietly(), places.home_at(place.folder):
+            run = conduct(chosen, watch, orgs=orgs)
+    except Exception as error:
+        _tell_details(error, place.folder)
+        raise
+    finally:
+        if watch is line:
+            line.end()
+    run.place = place  # whose temporary folder lives as long as the run
+    return run
+
+
+def conduct(
+    settings: Settings,
+    observer: "Observer | None" = None,
+    *,
+    orgs: Organisations | None = None,
+    run_id: int | None = None,
+) -> Run:
+    """Run settings in this process, with its files where FedLap usually keeps them.
+
+    Parameters
+    ----------
+    settings
+        Settings of the run, which name its data.
+    observer
+        Is told of every round (default: nobody).
+    orgs
+        Take these parts in place of what the settings name.
+    run_id
+        Number of the run (default: a new one).
+    """
+    from server_app.in_process import run_in_process
+    from server_app.observer import Unwatched
+    from server_app.parts import Part
+
+    parts = [Part(*each) for each in zip(orgs, orgs.folders, strict=True)] if orgs else ()
+    summary = run_in_process(settings, observer or Unwatched(), run_id, parts)
+    return Run(Path(summary["run_folder"]), organisations=orgs)
+
+
+def _settings_of(
+    orgs: Organisations,
+    method: str | None,
+    preset: str | os.PathLike[str] | Settings | None,
+    given: Mapping[str, object],
+) -> Settings:
+    """Settings from a preset, keywords and the organisations, which describe the data."""
+    values: dict[str, object] = {"seed": orgs.seed}
+    if isinstance(preset, Settings):
+        values |= preset.to_config()
+    elif preset is not None:
+        values |= read_preset(_preset_path(preset))
+    for key in _DATA:
+        values.pop(key_of(key), None)
+    values |= orgs.facts
+    for name, value in given.items():
+        values[key_of(name)] = _checked(orgs, name, value)
+    if method is not None:
+        values["method"] = method
+    return parse_settings(values)
+
+
+def _checked(orgs: Organisations, name: str, value: object) -> object:
+    """The value of a keyword; numpy's numbers become Python's."""
+    names = [entry.name for entry in fields(Settings)]
+    if name not in names:
+        raise ConfigError(
+            f"unknown setting '{name}': the nearest valid one is '{nearest(name, names)}'"
+        )
+    item = getattr(value, "item", None)
+    value = item() if item is not None and getattr(value, "ndim", 1) == 0 else value
+    if name in _DATA and value != orgs.facts.get(key_of(name)):
+        raise ConfigError(
+            f"{name} = {value!r} is not what these organisations have "
+            f"({orgs.facts.get(key_of(name))!r}): give it to fedlap.load, fedlap.read or "
+            "fedlap.split, not to fedlap.train"
+        )
+    if name in _PATHS and isinstance(value, str | os.PathLike) and os.fspath(value):
+        return str(Path(value).expanduser().absolute())
+    return value
+
+
+def _preset_path(preset: str | os.PathLike[str]) -> Path:
+    """A preset by its path, or by the name of one in the folder ``conf``."""
+    path = Path(preset).expanduser()
+    shipped = _SHIPPED / f"{path}.toml"
+    return shipped if not path.exists() and shipped.is_file() else path
+
+
+def _tell_details(error: Exception, home: Path) -> None:
+    """Add what the clients wrote into their own logs: here all of them are the caller's."""
+    for file in sorted(home.glob("stores/*/errors.log")):
+        error.add_note(f"{file.parent.name}: {file.read_text(encoding='utf-8').strip()}")

@@ -1,0 +1,17 @@
+"""Three small banks, and settings that train on them in a second."""
+
+import pytest
+
+import fedlap_app as fedlap
+
+QUICK = {"rounds": 2, "local_epochs": 1, "hidden": "8", "vectors": 12, "backend": "mask"}
+
+
+@pytest.fixture
+def quick():
+    return dict(QUICK)
+
+
+@pytest.fixture
+def orgs():
+    return fedlap.load("banks", clients=3, accounts=240)
