@@ -89,6 +89,7 @@ def ask(federation, folder: Path, kind: str, count: int) -> tuple[list[dict], Pa
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, project)
     run = federation.submit({"clients": count}, project)
+    (folder / "mark").unlink()  # `flwr run` imports what it bundles, at the coordinator
     wait_for("every client answered", told.exists, LIMIT, lambda: _failed(federation, run))
     return json.loads(told.read_text()), folder / "mark"
 
