@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         do_task(client, given.kind)
     finally:
-        heartbeat.stop()
+        if heartbeat.is_running:
+            heartbeat.stop()
         client.close()
 
 
