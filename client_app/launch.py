@@ -11,7 +11,6 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from flwr.app import Context, Error, Message
 from flwr.common.constant import ErrorCode, SubStatus
@@ -26,6 +25,7 @@ from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, 
 import fedlap_app
 from client_app.answer import refuse
 from client_app.handlers import require_version
+from client_app.organisation import federation_file
 from client_app.superexec import add_connection, connect
 from fedlap_app.errors import FedLapError, RunError
 from fedlap_app.logs import use_logs_as_asked
@@ -107,14 +107,14 @@ def reply_of(message: Message, context: Context, run: Run, bundle: bytes) -> Mes
 
 def check_version(run: Run, context: Context) -> None:
     """Refuse a run of another version than is installed, or than the federation agreed on."""
-    if "federation" in context.node_config:
-        file = Path(str(context.node_config["federation"]))
+    file = federation_file(context)
+    if file is not None:
         require_version(file)
         code = read_federation_file(file).code
         if code not in ("", installed_code()):
             _log.warning(
-                "The federation file names other code (%.16s...) than the package that is "
-                "installed and runs here (%.16s...)",
+                "The federation file names other code (%.20r...) than the package that is "
+                "installed and runs here (%.20r...)",
                 code,
                 installed_code(),
             )

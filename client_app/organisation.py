@@ -137,7 +137,7 @@ def _identity(context: Context, settings: Settings) -> Hashable:
     """What an organisation depends on, the state of its files included."""
     folder = _own_folder(context, settings)
     stamp = _stamp(folder) if folder else ""
-    federation = _federation_file(context)
+    federation = federation_file(context)
     if federation is not None and federation.is_file():
         stamp += str(federation.stat().st_mtime_ns)
     return tuple(sorted(context.node_config.items())), settings, stamp, places.home()
@@ -164,7 +164,7 @@ def _load(context: Context, settings: Settings) -> Organisation:
     deployed = _is_deployed(context)
     policy = read_policy(folder, SAFE if deployed else SIMULATED) if folder else SIMULATED
     if deployed:
-        return Organisation(subgraph, settings, store, folder, _federation_file(context), policy)
+        return Organisation(subgraph, settings, store, folder, federation_file(context), policy)
     named = org_pins(folder / "org.toml") if folder else ()
     return Organisation(subgraph, settings, store, policy=policy, named=frozenset(named))
 
@@ -174,7 +174,7 @@ def _is_deployed(context: Context) -> bool:
     return "data-dir" in context.node_config
 
 
-def _federation_file(context: Context) -> Path | None:
+def federation_file(context: Context) -> Path | None:
     """The federation file that the node configuration names, else the one beside org.toml."""
     if "federation" in context.node_config:
         return Path(str(context.node_config["federation"]))

@@ -1,10 +1,14 @@
 """Whoever submits a run delivers a bundle: no organisation runs it, whatever the task is called."""
 
 import argparse
+import io
 import os
+import struct
 import subprocess
 import sys
 import time
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -115,7 +119,7 @@ def test_what_the_coordinator_says_is_compared(node, folder, mark, caplog, old, 
         assert reply.content["refusal"]["reason"].startswith(says)
     else:
         assert "member" in reply.content
-        assert "The federation file names other code (00" in caplog.text
+        assert "The federation file names other code ('00" in caplog.text
 
 
 def test_the_package_as_a_bundle_does_not_differ():
@@ -128,6 +132,22 @@ def test_the_package_as_a_bundle_does_not_differ():
     found = package.modules_that_differ(bundle_of(changed, OURS).content)
     assert found == ["client_app/handlers.py", "client_app/once.py", "fedlap_app/new.py"]
     assert package.modules_that_differ(b"junk") == sorted(names)
+
+
+def test_a_bundle_that_unpacks_to_gigabytes_takes_no_memory():
+    name, body = next(iter(package.installed_modules().items()))
+    size = 2**24
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, bytes(size))
+        archive.writestr("fedlap_app/errors.py", bytes(size), zipfile.ZIP_BZIP2)
+    claimed = packed.getvalue().replace(struct.pack("<I", size), struct.pack("<I", len(body)))
+    tracemalloc.start()
+    try:
+        assert name in package.modules_that_differ(claimed)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
 
 
 def test_no_folder_and_no_variable_chooses_the_modules(node, mark, tmp_path):
