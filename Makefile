@@ -39,7 +39,7 @@ test-slow: setup  ## the slow tests
 integration: setup  ## real SuperNodes over TLS; with FEDLAP_DATA also on the benchmark data
 	$(BIN)/python -m pytest -m integration --durations=0
 
-integration-ci: setup  ## three of these tests
+integration-ci: setup  ## four of these tests
 	$(BIN)/python -m pytest -m "integration and ci" --durations=0
 
 faults: setup  ## kill processes, cut the network, fill a disk; needs root

@@ -15,6 +15,7 @@ from client_app.organisation import Organisation, organisation_of
 from client_app.store import Folder, StoreError
 from fedlap_app import places
 from fedlap_app.errors import DataError, FedLapError, UnwritableError
+from fedlap_app.graphs.organisation import read_organisation
 
 Handler = Callable[[Organisation, RecordDict], RecordDict]
 REFUSAL = "refusal"
@@ -32,10 +33,21 @@ def answer(message: Message, context: Context, handler: Handler) -> Message:
         who = organisation.name
         content = handler(organisation, message.content)
     except Exception as error:
-        refusal = ConfigRecord({"who": who, "reason": _public_reason(error, context)})
-        content = RecordDict({REFUSAL: refusal})
+        content = _refusal(error, context, who)
     _note(message, who, refused=REFUSAL in content, seconds=time.perf_counter() - started)
     return Message(content, reply_to=message)
+
+
+def refuse(message: Message, context: Context, error: Exception) -> Message:
+    """Refusal of a message that reaches no handler."""
+    who = _provisional_name(context)
+    _note(message, who, refused=True, seconds=0.0)
+    return Message(_refusal(error, context, who), reply_to=message)
+
+
+def _refusal(error: Exception, context: Context, who: str) -> RecordDict:
+    reason = _public_reason(error, context)
+    return RecordDict({REFUSAL: ConfigRecord({"who": who, "reason": reason})})
 
 
 def _note(message: Message, who: str, *, refused: bool, seconds: float) -> None:
@@ -54,7 +66,11 @@ def _note(message: Message, who: str, *, refused: bool, seconds: float) -> None:
 def _provisional_name(context: Context) -> str:
     """Name of a client whose data could not be read."""
     if "data-dir" in context.node_config:
-        return Path(str(context.node_config["data-dir"])).name
+        folder = Path(str(context.node_config["data-dir"]))
+        try:
+            return read_organisation(folder).name
+        except (FedLapError, OSError):
+            return folder.name
     return f"client {context.node_config.get('partition-id', 'without a number')}"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flwr.app import ConfigRecord, RecordDict
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
     """Name, version, settings and schema of the organisation."""
-    _require_version(organisation)
+    if organisation.federation is not None:
+        require_version(organisation.federation)
     ration.join(organisation, run)
     subgraph = organisation.subgraph
     member = ConfigRecord(
@@ -45,16 +47,14 @@ def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
     return RecordDict({"member": member})
 
 
-def _require_version(organisation: Organisation) -> None:
-    """Refuse a bundle of another version than that which the federation agreed on."""
-    if organisation.federation is None:
-        return
-    agreed = read_federation_file(organisation.federation).version
+def require_version(federation: Path) -> None:
+    """Refuse to work with another version than that which the federation agreed on."""
+    agreed = read_federation_file(federation).version
     if agreed != fedlap_app.__version__:
         raise RunError(
-            f"its federation file asks for version {agreed} of the app and the run brings "
-            f"{fedlap_app.__version__}; submit version {agreed}, or send the organisation a new "
-            "federation file"
+            f"its federation file asks for version {agreed} of the app and "
+            f"{fedlap_app.__version__} is installed there; install the version that all agreed on, "
+            "or send the organisation a new federation file"
         )
 
 

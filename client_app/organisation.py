@@ -167,7 +167,7 @@ def _identity(context: Context, settings: Settings) -> Hashable:
     """What an organisation depends on, the state of its files included."""
     folder = _own_folder(context, settings)
     stamp = _stamp(folder) if folder else ""
-    federation = _federation_file(context)
+    federation = federation_file(context)
     if federation is not None and federation.is_file():
         stamp += str(federation.stat().st_mtime_ns)
     return tuple(sorted(context.node_config.items())), settings, stamp, places.home()
@@ -194,7 +194,7 @@ def _load(context: Context, settings: Settings) -> Organisation:
     if not _is_deployed(context):
         return _simulated(subgraph, settings, store, folder)
     policy = read_policy(folder, SAFE) if folder else SAFE
-    return Organisation(subgraph, settings, store, folder, _federation_file(context), policy)
+    return Organisation(subgraph, settings, store, folder, federation_file(context), policy)
 
 
 def hand_over(subgraph: Subgraph, settings: Settings, folder: Path | None) -> Organisation:
@@ -226,7 +226,7 @@ def _is_deployed(context: Context) -> bool:
     return "data-dir" in context.node_config
 
 
-def _federation_file(context: Context) -> Path | None:
+def federation_file(context: Context) -> Path | None:
     """The federation file that the node configuration names, else the one beside org.toml."""
     if "federation" in context.node_config:
         return Path(str(context.node_config["federation"]))

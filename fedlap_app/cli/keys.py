@@ -28,8 +28,9 @@ _PORT = Port()
 def keys() -> None:
     """Keys, certificates and start commands for a federation across organisations.
 
-    Each organisation runs `request`, the coordinator runs `issue` on the requests and sends each
-    organisation its folder, and everyone runs `check`. `demo` does all of it in one place.
+    Each organisation runs `request`, which also writes its start commands. The coordinator runs
+    `issue` on the requests and sends each organisation two files of data, and everyone runs
+    `check`. `demo` does all of it in one place.
     """
 
 
@@ -66,8 +67,9 @@ def request(
 ) -> None:
     """Make an organisation's keys, there, and write a request for the coordinator.
 
-    Keys that exist are kept, and lines that you added to organisation.env. Nothing in request.json
-    is secret; keys/ and the store are, and never leave the organisation.
+    Keys that exist are kept, and lines that you added to organisation.env; start.sh, units and
+    compose.yml are written anew, as the installed package has them. Nothing in request.json is
+    secret; keys/ and the store are, and never leave the organisation.
     """
     from fedlap_app.graphs.organisation import read_organisation
 
@@ -90,6 +92,9 @@ def request(
     click.echo(f"  SuperNode key  {made.key_fingerprint}")
     click.echo(f"  keys           {place.out / 'keys'}, {place.identity} (secret, stay here)")
     click.echo(f"  request        {place.out / FILE} (send it to the coordinator)")
+    click.echo(
+        f"  start          {place.out / 'start.sh'} (once ca.crt and federation.toml are here)"
+    )
 
 
 @keys.command(
@@ -141,7 +146,7 @@ def issue_command(
         return
     _show(federation)
     click.echo(f"Start the SuperLink: {out / 'superlink' / 'start.sh'}, then register.sh beside it")
-    click.echo(f"Send each organisation its folder below {out / 'organisations'}")
+    click.echo(f"Send each organisation its two files below {out / 'organisations'}")
     click.echo("Let the organisations compare the fingerprints among themselves before they start")
     for sentence in told:
         click.echo(f"Warning: {sentence}", err=True)

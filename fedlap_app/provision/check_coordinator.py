@@ -115,5 +115,4 @@ def _copy(folder: Path, federation: Federation, name: str, remedy: str) -> Findi
         return bad(name, f"{given} is out of date: {remedy}")
     if certificate_fingerprint(read_certificate(given / "ca.crt")) != federation.authority:
         return bad(name, f"{given / 'ca.crt'} is of another authority: {remedy}")
-    sent = check_present(name, [given / "start.sh", given / "compose.yml"], remedy)
-    return sent if sent.failed else good(name, f"fingerprint {federation.pins[name]}")
+    return good(name, f"fingerprint {federation.pins[name]}")

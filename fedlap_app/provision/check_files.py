@@ -9,7 +9,8 @@ import fedlap_app
 from fedlap_app.private_files import is_private
 from fedlap_app.provision.certificates import certificate_fingerprint, read_certificate
 from fedlap_app.provision.federation import FILE, Federation
-from fedlap_app.provision.findings import Finding, bad, good
+from fedlap_app.provision.findings import Finding, bad, good, soon
+from fedlap_app.provision.package import installed_code
 
 
 def check_private(whose: str, path: Path) -> Finding:
@@ -59,9 +60,15 @@ def check_authority(what: str, path: Path, federation: Federation) -> Finding:
 
 
 def check_versions(federation: Federation) -> Finding:
-    """Whether the versions here are those of the federation."""
+    """Whether versions and code here are those of the federation."""
     ours = f"FedLap {fedlap_app.__version__}, Flower {flwr.__version__}"
     theirs = f"FedLap {federation.version}, Flower {federation.flower}"
     if ours != theirs:
         return bad("versions", f"here {ours}, the federation {theirs}: install the same")
+    if federation.code not in ("", installed_code()):
+        return soon(
+            "versions",
+            f"{ours}, but the code here ({installed_code()[:16]}...) is not the coordinator's "
+            f"({federation.code[:16]!r}...): find out with the other organisations who changed it",
+        )
     return good("versions", ours)

@@ -7,7 +7,6 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.provision.certificates import is_issued_by, read_certificate, read_pair
 from fedlap_app.provision.check_files import (
     check_authority,
-    check_present,
     check_private,
     check_shut,
     check_versions,
@@ -15,6 +14,7 @@ from fedlap_app.provision.check_files import (
 from fedlap_app.provision.environment import read_environment
 from fedlap_app.provision.federation import FILE, Federation, read_federation_file
 from fedlap_app.provision.findings import Finding, attempt, bad, expiry, good, soon, wrong
+from fedlap_app.provision.folders import start_commands
 from fedlap_app.provision.organisation import ENVIRONMENT, KEY, RUNTIME, SECRET
 from fedlap_app.provision.request import FILE as REQUEST
 from fedlap_app.provision.request import Request, read_request
@@ -46,6 +46,7 @@ def check_organisation(folder: Path) -> list[Finding]:
     if values.get("FEDLAP_ORG_STORE"):
         store = Path(values["FEDLAP_ORG_STORE"])
         found.append(attempt(request.name, lambda: _identity(store, request.fingerprint)))
+    found.append(attempt("start commands", lambda: _start_commands(folder, request.name)))
     if not (folder / FILE).is_file():
         says = "the coordinator's files are not here yet: send request.json and wait for them"
         return [*found, soon("federation", says)]
@@ -104,10 +105,25 @@ def _identity(store: Path, requested: str) -> Finding:
     return good("identity", f"fingerprint {found}, only its owner can read it")
 
 
+def _start_commands(folder: Path, name: str) -> Finding:
+    """Whether they are those of the installed package, so that no delivered code runs."""
+    expected = start_commands(name)
+    for file, content in expected.items():
+        path = folder / file
+        if not path.is_file():
+            return bad("start commands", f"there is no {path}: run `fedlap keys request` again")
+        if path.read_bytes() != content.encode():
+            return bad(
+                "start commands",
+                f"{path} is not what the installed package writes, so that it may run the code "
+                "that comes with a run: run `fedlap keys request` again, and keep changes of your "
+                f"own in {ENVIRONMENT} or compose.override.yml",
+            )
+    return good("start commands", f"{', '.join(expected)} are those of the installed package")
+
+
 def _federation(folder: Path, request: Request) -> Iterator[Finding]:
     """What came from the coordinator."""
-    sent = [folder / "start.sh", folder / "compose.yml"]
-    yield check_present("start commands", sent, "copy the coordinator's files here again")
     try:
         federation = read_federation_file(folder / FILE)
         authority = read_certificate(folder / "ca.crt")

@@ -33,6 +33,7 @@ from fedlap_app.provision.names import (
     is_loopback,
     read_listen,
 )
+from fedlap_app.provision.package import installed_code
 from fedlap_app.provision.paths import check_served_path
 from fedlap_app.provision.request import Request
 from fedlap_app.provision.signing import find_certificates
@@ -106,6 +107,7 @@ def issue(out: Path, requests: Sequence[Request], wishes: Wishes) -> Federation:
         certificate_expires=certificates.server.not_valid_after_utc,
         issued=datetime.now(UTC),
         members=members,
+        code=installed_code(),
     )
     _write_folders(out, federation, certificates.authority, wishes.remove)
     return federation
@@ -187,7 +189,7 @@ def _write_folders(
     write_superlink_folder(out / "superlink", federation, text)
     organisations = out / "organisations"
     for member in federation.members:
-        write_organisation_folder(organisations / member.name, federation, member, text)
+        write_organisation_folder(organisations / member.name, federation, text)
     for name in remove:
         if name not in federation.pins:
             shutil.rmtree(organisations / name, ignore_errors=True)

@@ -6,6 +6,7 @@ Nothing is sent but one question for the SuperLink's health, and nothing is writ
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import flwr
@@ -26,9 +27,13 @@ from fedlap_app.provision.certificates import (
     read_certificate,
 )
 from fedlap_app.provision.check_organisation import check_organisation
+from fedlap_app.provision.environment import read_environment
 from fedlap_app.provision.federation import Federation, read_federation_file
 from fedlap_app.provision.findings import GOOD, Finding, attempt, bad, expiry, good, soon
+from fedlap_app.provision.organisation import ENVIRONMENT
+from fedlap_app.provision.package import installed_code
 from fedlap_app.provision.pins import merge_pins, org_pins
+from fedlap_app.provision.stock import find_stock_processes
 from fedlap_app.provision.superlink_probe import Answer, probe
 from fedlap_app.secure.identity import Identity
 from fedlap_app.settings import Settings
@@ -81,16 +86,27 @@ def examine(
         return [*found, bad("data", str(error))]
     found += _data(subgraph, federation)
     found.append(attempt("identity", lambda: _identity(data, store, subgraph.name, federation)))
-    if (file.parent / "keys").is_dir():
-        found += _keys(file.parent)
+    found += _start(file.parent, data)
     found.append(_disk(store, chosen, federation, subgraph))
     return found
 
 
-def _keys(folder: Path) -> list[Finding]:
-    """What `fedlap keys check` complains about, or one line that it does not."""
-    wrong = [finding for finding in check_organisation(folder) if finding.state != GOOD]
-    return wrong or [good("keys", f"`fedlap keys check {folder}` finds nothing")]
+def _start(folder: Path, data: Path) -> list[Finding]:
+    """What `fedlap keys check` complains about, and processes that would run delivered code."""
+    port = None
+    if (folder / "keys").is_dir():
+        found = [finding for finding in check_organisation(folder) if finding.state != GOOD]
+        found = found or [good("keys", f"`fedlap keys check {folder}` finds nothing")]
+        with suppress(ConfigError, OSError):
+            port = read_environment(folder / ENVIRONMENT).get("FEDLAP_NODE_PORT")
+    else:
+        says = (
+            f"no start commands of `fedlap keys request` are in {folder}: see to it that the "
+            "SuperExec is `python -I -m client_app.superexec`, for Flower's own runs the code that "
+            "comes with a run"
+        )
+        found = [soon("SuperExec", says)]
+    return [*found, *find_stock_processes(data, port)]
 
 
 def _versions(federation: Federation) -> Iterator[Finding]:
@@ -104,6 +120,8 @@ def _versions(federation: Federation) -> Iterator[Finding]:
             yield bad(
                 "version", f"{what} {ours} here, {theirs} in the federation: install {theirs}"
             )
+    if federation.code not in ("", installed_code()):
+        yield soon("version", "the code here is not the coordinator's: find out who changed it")
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         says = f"{', '.join(missing)} not installed: install FedLap with its extra `run`"

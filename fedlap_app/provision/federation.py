@@ -54,6 +54,8 @@ class Federation:
         When this file was written.
     members
         Organisations, sorted by name.
+    code
+        Hash of the coordinator's installed modules; empty in a file of an older version.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Federation:
     certificate_expires: datetime
     issued: datetime
     members: tuple[FederationMember, ...]
+    code: str = ""
 
     @property
     def address(self) -> str:
@@ -102,6 +105,7 @@ class Federation:
             f"issued = {_date(self.issued)}",
             f"version = {_text(self.version)}",
             f"flower = {_text(self.flower)}",
+            f"code = {_text(self.code)}",
             "",
             "[server]",
             f"address = {_text(self.address)}",
@@ -185,6 +189,7 @@ def _federation(facts: Mapping[str, Any]) -> Federation:
         certificate_expires=server["certificate-expires"].astimezone(UTC),
         issued=facts["issued"].astimezone(UTC),
         members=tuple(sorted(members, key=lambda member: member.name)),
+        code=str(facts.get("code", "")),
     )
 
 

@@ -1,15 +1,19 @@
-"""The folders that `fedlap keys issue` writes: templates with the federation's facts filled in."""
+"""Start commands: an organisation's from its own package, the coordinator's from the federation."""
 
-import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
+import flwr
+
 import fedlap_app
-from fedlap_app.provision.federation import FILE, Federation, FederationMember
+from fedlap_app.provision.federation import FILE, Federation
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _HOME = "/srv/fedlap"
+# For sed: the SuperLink's host and port in a federation file, if no other letters are in it.
+_ADDRESS = r's/^address = "\([][A-Za-z0-9_.:-]*\)"$/\1/p'
 
 
 def fill(template: str, **values: str) -> str:
@@ -24,46 +28,49 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "organisation"
 
 
-def write_organisation_folder(
-    folder: Path, federation: Federation, member: FederationMember, authority: bytes
-) -> None:
-    """Everything that one organisation gets."""
+def write_organisation_folder(folder: Path, federation: Federation, authority: bytes) -> None:
+    """What the coordinator sends to an organisation: two files of data, nothing to execute."""
+    shutil.rmtree(folder, ignore_errors=True)  # scripts of an older version, say
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ca.crt").write_bytes(authority)
     _write(folder / FILE, federation.to_toml())
-    start = fill(
-        "organisation-start.sh",
-        address=shlex.quote(federation.address),
-        supervisor=fill("supervisor.sh"),
+
+
+def start_commands(name: str) -> dict[str, str]:
+    """Content of what starts an organisation's processes, by its path; it depends on no federation.
+
+    All of it comes from the installed package. The federation file is read when a process starts.
+    """
+    unit = f"fedlap-{slug(name)}"
+    units = {
+        f"systemd/{unit}-{process}.service": _unit(name, process)
+        for process in ("supernode", "superexec")
+    }
+    compose = fill(
+        "organisation-compose.yml",
+        title=name,
+        project=unit,
+        flower=flwr.__version__,
+        version=fedlap_app.__version__,
+        address=_ADDRESS.replace("$", "$$"),
     )
-    _write(folder / "start.sh", start, executable=True)
-    unit = f"fedlap-{slug(member.name)}"
-    for process in ("supernode", "superexec"):
-        _write_unit(folder, f"{unit}-{process}", member.name, process)
-    _write(folder / "compose.yml", _compose(federation, member))
+    supervisor = fill("supervisor.sh")
+    start = fill("organisation-start.sh", address=_ADDRESS, supervisor=supervisor)
+    return {"start.sh": start, "compose.yml": compose, **units}
+
+
+def write_start_commands(folder: Path, name: str, fingerprint: str) -> None:
+    """Start commands of an organisation, in its own folder, and what they are for."""
+    for file, content in start_commands(name).items():
+        _write(folder / file, content, executable=file.endswith(".sh"))
     readme = fill(
         "organisation-readme.md",
-        title=member.name,
-        federation=federation.name,
-        fingerprint=member.fingerprint,
-        authority=federation.authority,
-        address=federation.address,
-        sed_name=re.sub(r"([\\.*^$\[\]|])", r"\\\1", _unit_path(member.name)),
-        unit=unit,
+        title=name,
+        fingerprint=fingerprint,
+        sed_name=re.sub(r"([\\.*^$\[\]|])", r"\\\1", _unit_path(name)),
+        unit=f"fedlap-{slug(name)}",
     )
     _write(folder / "README.md", readme)
-
-
-def _compose(federation: Federation, member: FederationMember) -> str:
-    return fill(
-        "organisation-compose.yml",
-        title=member.name,
-        federation=federation.name,
-        project=f"fedlap-{slug(member.name)}",
-        address=json.dumps(federation.address),
-        flower=federation.flower,
-        version=fedlap_app.__version__,
-    )
 
 
 def write_superlink_folder(folder: Path, federation: Federation, authority: bytes) -> None:
@@ -91,7 +98,7 @@ def write_superlink_folder(folder: Path, federation: Federation, authority: byte
     _write(folder / "register.sh", fill("register.sh", members=names), executable=True)
     _write(folder / "unregister.sh", fill("unregister.sh"), executable=True)
     for process in ("superlink", "superexec"):
-        _write_unit(folder, f"fedlap-{process}", "superlink", process)
+        _write(folder / "systemd" / f"fedlap-{process}.service", _unit("superlink", process))
     proxy = fill(
         "nginx.conf",
         folder=str(folder),
@@ -121,14 +128,13 @@ def _listen_more(federation: Federation) -> str:
     return f"# {line}    # if the name has an IPv6 address too"
 
 
-def _write_unit(folder: Path, unit: str, name: str, process: str) -> None:
-    content = fill(
+def _unit(name: str, process: str) -> str:
+    return fill(
         "systemd.service",
         what=f"{process} of {name}".replace("%", "%%"),
         folder=f"{_HOME}/{_unit_path(name)}",
         process=process,
     )
-    _write(folder / "systemd" / f"{unit}.service", content)
 
 
 def _unit_path(name: str) -> str:

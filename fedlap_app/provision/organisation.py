@@ -19,6 +19,7 @@ from fedlap_app.methods.offline.secrets import stored_secrets
 from fedlap_app.private_files import write_private
 from fedlap_app.provision.certificates import CA_DAYS, make_authority, make_server
 from fedlap_app.provision.environment import read_environment, write_environment
+from fedlap_app.provision.folders import write_start_commands
 from fedlap_app.provision.names import LOOPBACK
 from fedlap_app.provision.paths import check_local_path
 from fedlap_app.provision.request import FILE, Request, sign_request
@@ -103,7 +104,7 @@ def _port_before(before: Mapping[str, str], path: Path) -> int:
 
 
 def make_request(place: Place, name: str | None = None, *, renew: bool = False) -> Request:
-    """Make the keys that are missing and write the request.
+    """Make the keys that are missing, and write the request and the start commands.
 
     Parameters
     ----------
@@ -138,6 +139,7 @@ def make_request(place: Place, name: str | None = None, *, renew: bool = False) 
     (place.out / FILE).write_text(request.to_json(), encoding="utf-8")
     about = "Local to this organisation; start.sh, the units and compose.yml read it."
     write_environment(place.out / ENVIRONMENT, about, _environment(place))
+    write_start_commands(place.out, request.name, request.fingerprint)
     return request
 
 

@@ -1,5 +1,6 @@
 """The compose files against the specification, Flower's own options and what they promise."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -10,9 +11,11 @@ from pathlib import Path
 import flwr
 import pytest
 import yaml
+from flwr.supercore.auth import add_superexec_auth_secret_args
 from jsonschema import Draft202012Validator
 
 import fedlap_app
+from client_app.superexec import add_connection
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.provision.demo import make_demo
 
@@ -129,6 +132,19 @@ def test_with_tls_nothing_crosses_parties_in_the_clear(tls_services):
         assert "--auth-supernode-private-key" in node.command
         assert node.after["register"] == "service_completed_successfully"
     assert "--root-certificates" in tls_services["run"].command
+
+
+def test_banks_run_the_installed_app_only(services, tls_services):
+    parser = argparse.ArgumentParser()
+    add_connection(parser)
+    add_superexec_auth_secret_args(parser)
+    for number in range(3):
+        for found in (services, tls_services):
+            program, *words = found[f"superexec-{number:02d}"].command
+            assert [program, *words[:3]] == ["python", "-I", "-m", "client_app.superexec"]
+            given = parser.parse_args(words[3:])
+            assert given.runtime_api_address == f"supernode-{number:02d}:9094"
+            assert "process" in found[f"supernode-{number:02d}"].command
 
 
 def test_flower_knows_every_option(services, tls_services):

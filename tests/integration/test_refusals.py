@@ -109,11 +109,11 @@ def test_another_version_of_the_app(banks, tmp_path):
         shutil.copytree(ROOT / name, project / name, ignore=skipped)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, project / name)
-    package = project / "fedlap_app" / "__init__.py"
-    package.write_text(package.read_text().replace('__version__ = "', '__version__ = "99.'))
+    facts = project / "pyproject.toml"
+    facts.write_text(facts.read_text().replace('\nversion = "', '\nversion = "99.'))
     sentence = refused(banks, project=project)
-    assert sentence.startswith("bank-00, bank-01, bank-02: its federation file asks for version ")
-    assert "the run brings 99." in sentence
+    assert sentence.startswith("bank-00, bank-01, bank-02: it has fedlap/fedlap ")
+    assert "installed and the run brings 'fedlap/fedlap 99." in sentence
     assert "submit version" in sentence
 
 

@@ -158,6 +158,11 @@ def without(line):
     return change
 
 
+def stock(path):
+    path.write_text(path.read_text().replace("python -I -m client_app", "flower-"))
+    path.write_text(path.read_text() + "# flower-superexec\n")
+
+
 def no_names(path):
     kept = path.read_text().replace('names = ["a.example.org"]', "names = []")
     path.write_text(kept)
@@ -182,8 +187,10 @@ def no_names(path):
         ("federation.toml", garbage, "get the file from the coordinator again"),
         ("ca.crt", remove, "copy the file again"),
         ("ca.crt", garbage, "copy the file again"),
-        ("start.sh", remove, "copy the coordinator's files here again"),
-        ("compose.yml", remove, "copy the coordinator's files here again"),
+        ("start.sh", remove, "run `fedlap keys request` again"),
+        ("compose.yml", remove, "run `fedlap keys request` again"),
+        ("start.sh", stock, "may run the code that comes with a run: run `fedlap keys request`"),
+        ("compose.yml", stock, "may run the code that comes with a run: run `fedlap keys request`"),
     ],
 )
 def test_damage_to_an_organisations_folder(demo, file, damage, says):
@@ -202,7 +209,6 @@ def test_damage_to_an_organisations_folder(demo, file, damage, says):
         ("superlink/ca.crt", remove, "is not the same as"),
         ("organisations/bank-01/ca.crt", garbage, "is no certificate in PEM"),
         ("organisations/bank-01/ca.crt", remove, "copy the file again"),
-        ("organisations/bank-01/start.sh", remove, "`fedlap keys issue --out"),
         ("superlink/federation.toml", garbage, "is not the same as"),
         ("superlink/superexec-secret", empty, "is empty"),
         ("superlink/server.crt", remove, "copy the file again"),

@@ -49,20 +49,20 @@ def test_the_certificate_covers_every_name_and_the_loopback(out, federation):
     assert {"fedlap.example.org", "192.0.2.7", "localhost", "127.0.0.1"} <= set(names)
 
 
-def test_an_organisation_gets_exactly_its_files_and_no_secret(out, federation):
+def test_an_organisation_gets_two_files_of_data_and_no_secret(out, federation):
     folder = out / "organisations" / "bank-01"
-    assert files_of(folder) == {
-        "README.md",
-        "ca.crt",
-        "compose.yml",
-        "federation.toml",
-        "start.sh",
-        "systemd/fedlap-bank-01-superexec.service",
-        "systemd/fedlap-bank-01-supernode.service",
-    }
+    assert files_of(folder) == {"ca.crt", "federation.toml"}
+    assert not any(path.stat().st_mode & 0o111 for path in folder.iterdir())
     text = "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
     assert "PRIVATE" not in text
-    assert "--superlink fedlap.example.org:8000" in (folder / "start.sh").read_text()
+    assert 'address = "fedlap.example.org:8000"' in text
+
+
+def test_what_an_older_version_wrote_for_an_organisation_goes(out, federation):
+    old = out / "organisations" / "bank-01" / "start.sh"
+    old.write_text("#!/bin/sh\n")
+    issue(out, [], Wishes())
+    assert not old.exists()
 
 
 def test_private_keys_are_for_the_coordinator_only(out, federation):

@@ -2,6 +2,7 @@ import http.server
 import re
 import shutil
 import ssl
+import subprocess
 import threading
 import time
 from email.utils import formatdate
@@ -236,3 +237,42 @@ def test_a_federation_file_without_a_server(demo):
     file.write_text(re.sub(r"(?m)^names = .*$", "names = []", file.read_text()))
     (line,) = complaints(look(demo))
     assert line.startswith("fail  federation: federation.toml names no server")
+
+
+def test_start_commands_that_would_run_delivered_code(demo, link):
+    start = demo.organisation("bank-00") / "start.sh"
+    ours = '"$FEDLAP_BIN/python" -I -m client_app.superexec'
+    assert ours in start.read_text()
+    start.write_text(start.read_text().replace(ours, "flower-superexec"))
+    (line,) = complaints(look(demo))
+    assert line.startswith("fail  start commands: ")
+    assert "may run the code that comes with a run: run `fedlap keys request` again" in line
+
+
+def test_a_running_superexec_of_flower(demo, link, tmp_path):
+    program = tmp_path / "flower-superexec"
+    program.write_text("#!/bin/sh\nread -r nothing\n")
+    port = demo.organisation("bank-00") / "organisation.env"
+    assert "FEDLAP_NODE_PORT='9094'" in port.read_text()
+    words = ["/bin/sh", program, "--insecure", "--runtime-api-address", "127.0.0.1:9094"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as running:
+        (line,) = complaints(look(demo))
+        running.kill()
+    assert line.startswith("fail  SuperExec: process ")
+    assert complaints(look(demo)) == []
+
+
+def test_an_organisation_without_start_commands(demo, link, tmp_path):
+    for name in ("federation.toml", "ca.crt"):
+        shutil.copy(demo.organisation("bank-00") / name, tmp_path)
+    data = demo.organisation("bank-00") / "data"
+    (line,) = complaints(examine(tmp_path / "federation.toml", Settings, data))
+    assert line.startswith("warn  SuperExec: no start commands of `fedlap keys request`")
+
+
+def test_other_code_than_the_coordinators_is_told_and_not_obeyed(demo, link):
+    file = demo.organisation("bank-00") / "federation.toml"
+    file.write_text(file.read_text().replace('code = "', 'code = "00'))
+    lines = complaints(look(demo))
+    assert {line[:4] for line in lines} == {"warn"}
+    assert any("find out who changed it" in line for line in lines)

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import tomllib
 from dataclasses import replace
@@ -12,7 +13,7 @@ from flwr.supernode.cli.flower_supernode import _parse_args_run_supernode as sup
 from fedlap_app.provision.coordinator import Wishes, issue
 from fedlap_app.provision.demo import make_demo
 from fedlap_app.provision.federation import read_federation_file
-from fedlap_app.provision.folders import slug
+from fedlap_app.provision.folders import slug, write_start_commands
 from fedlap_app.provision.organisation import make_request
 from tests.provision.conftest import SMALL
 
@@ -25,8 +26,12 @@ def demo(tmp_path_factory):
 
 
 def words_of(script: Path, process: str, fake: Path) -> list[str]:
-    """The command that a start script runs, told by stand-ins for Flower's programs."""
+    """The command that a start script runs, told by stand-ins for Flower's programs and Python."""
     fake.mkdir(exist_ok=True)
+    (fake / "python").write_text(
+        '#!/bin/sh\n[ "$3" = fedlap_app.provision.expiry ] || printf "%s\\n" python "$@"\n'
+    )
+    (fake / "python").chmod(0o755)
     for program in ("flower-superlink", "flower-supernode", "flower-superexec"):
         path = fake / program
         path.write_text('#!/bin/sh\nprintf "%s\\n" "$(basename "$0")" "$@"\n')
@@ -76,32 +81,69 @@ def test_flower_takes_the_commands_of_each_organisation(demo, tmp_path):
             "store-dir": str(folder / "data" / "store"),
             "federation": str(folder / "federation.toml"),
         }
-        program, *words = words_of(folder / "start.sh", "superexec", tmp_path / "bin")
-        assert program == "flower-superexec"
-        args = superexec_parser().parse_args(words)
+        words = words_of(folder / "start.sh", "superexec", tmp_path / "bin")
+        # Isolated, so that no folder and no variable chooses other modules than the installed.
+        assert words[:4] == ["python", "-I", "-m", "client_app.superexec"]
+        args = superexec_parser().parse_args(words[4:])
         assert args.runtime_api_address == f"127.0.0.1:{19094 + number}"
         assert Path(args.superexec_auth_secret_file).is_file()
 
 
-def test_a_start_script_without_the_organisations_keys_says_so(demo):
-    given = demo.out / "coordinator" / "organisations" / "bank-00" / "start.sh"
-    done = subprocess.run(["sh", str(given)], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        ("keys/supernode", "run 'fedlap keys request' again"),
+        ("organisation.env", "run 'fedlap keys request' again"),
+        ("ca.crt", "that the coordinator sent"),
+        ("federation.toml", "that the coordinator sent"),
+    ],
+)
+def test_a_start_script_says_which_file_is_missing(demo, tmp_path, missing, says):
+    folder = tmp_path / "bank-00"
+    shutil.copytree(demo.organisation("bank-00"), folder)
+    (folder / missing).unlink()
+    done = subprocess.run(
+        ["sh", str(folder / "start.sh")], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
-    assert "organisation.env" in done.stderr
+    assert f"{folder / missing}" in done.stderr
+    assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "address", ["a.org:1 --insecure", "$(touch x):1", "a.org:1\\n--insecure", "`id`:1", ""]
+)
+def test_a_start_script_takes_no_more_than_an_address_from_the_coordinator(demo, tmp_path, address):
+    folder = tmp_path / "bank-00"
+    shutil.copytree(demo.organisation("bank-00"), folder)
+    file = folder / "federation.toml"
+    file.write_text(file.read_text().replace("127.0.0.1:18000", address))
+    done = subprocess.run(
+        ["sh", str(folder / "start.sh")], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "names no address of a SuperLink" in done.stderr
+    assert not (tmp_path / "x").exists()
 
 
 def test_the_supervisor_starts_again_and_ends_all(demo, tmp_path):
     script = demo.organisation("bank-02") / "start.sh"
     words_of(script, "supernode", tmp_path / "bin")
     marker = tmp_path / "started"
-    for program in ("flower-supernode", "flower-superexec"):
+    for program, first in (
+        ("flower-supernode", ""),
+        ("python", '[ "$3" != client_app.superexec ]'),
+    ):
         path = tmp_path / "bin" / program
-        path.write_text(f'#!/bin/sh\necho "$(basename "$0")" $$ >> {marker}\nexec sleep 600\n')
+        skip = f"{first} && exit 0\n" if first else ""
+        path.write_text(
+            f'#!/bin/sh\n{skip}echo "$(basename "$0")" $$ >> {marker}\nexec sleep 600\n'
+        )
     running = subprocess.Popen(["sh", str(script)], stderr=subprocess.DEVNULL)
     try:
         first = _wait_for(marker, 2)
-        assert {line.split()[0] for line in first} == {"flower-supernode", "flower-superexec"}
+        assert {line.split()[0] for line in first} == {"flower-supernode", "python"}
     finally:
         running.terminate()
         assert running.wait(20) == 0
@@ -127,12 +169,13 @@ def odd(tmp_path, requests):
     first, *others = requests.values()
     given = [replace(first, name=ODD), *others]
     issue(tmp_path / "c", given, Wishes(name="banks", servers=("2001:db8::7",)))
+    write_start_commands(tmp_path / "c" / ODD, ODD, first.fingerprint)
     return tmp_path / "c"
 
 
 def test_every_script_is_good_shell_also_for_an_odd_name(odd):
     scripts = sorted(odd.rglob("*.sh"))
-    assert len(scripts) == 3 + 4
+    assert len(scripts) == 1 + 4
     for script in scripts:
         subprocess.run(["sh", "-n", str(script)], check=True)
         assert script.stat().st_mode & 0o111
@@ -141,15 +184,36 @@ def test_every_script_is_good_shell_also_for_an_odd_name(odd):
 
 
 def test_units_and_compose_files_of_an_odd_name(odd):
-    folder = odd / "organisations" / ODD
+    folder = odd / ODD
     assert slug(ODD) == "bank-s-hne-1-50-x"
     unit = (folder / "systemd" / f"fedlap-{slug(ODD)}-supernode.service").read_text()
     assert "ExecStart=/bin/sh \"/srv/fedlap/Bank & Söhne $$1 50%% 'x'/start.sh\" supernode" in unit
     compose = yaml.safe_load((folder / "compose.yml").read_text())
     assert compose["name"] == f"fedlap-{slug(ODD)}"
-    command = compose["services"]["supernode"]["command"]
-    assert supernode_parser().parse_args(command).superlink == "[2001:db8::7]:8000"
-    assert all(isinstance(word, str) for word in command)
+    services = compose["services"]
+    assert all(isinstance(word, str) for word in services["supernode"]["command"])
+    assert supernode_parser().parse_args(services["supernode"]["command"]).isolation == "process"
+    assert services["superexec"]["entrypoint"] == ["python", "-I", "-m", "client_app.superexec"]
+
+
+def test_the_container_of_a_supernode_takes_the_address_from_the_federation_file(odd, tmp_path):
+    service = yaml.safe_load((odd / ODD / "compose.yml").read_text())["services"]["supernode"]
+    (tmp_path / "flower-supernode").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "flower-supernode").chmod(0o755)
+    shutil.copy(odd / "organisations" / ODD / "federation.toml", tmp_path)
+    shell, option, script, *rest = (*service["entrypoint"], *service["command"])
+    # Compose makes one dollar sign of two.
+    script = script.replace("$$", "$").replace("/federation/", f"{tmp_path}/")
+    done = subprocess.run(
+        [shell, option, script, *rest],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    args = supernode_parser().parse_args(done.stdout.splitlines())
+    assert args.superlink == "[2001:db8::7]:8000"
+    assert args.root_certificates == "/federation/ca.crt"
 
 
 @pytest.mark.parametrize("elsewhere", ["", "superlink:8000"])

@@ -8,6 +8,7 @@ from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.provision.coordinator import Wishes, issue
+from fedlap_app.provision.folders import start_commands
 from fedlap_app.provision.organisation import make_request, place_of
 from fedlap_app.provision.request import read_request, sign_request
 from fedlap_app.provision.supernode_key import private_to_public
@@ -220,3 +221,15 @@ def test_a_request_with_a_name_that_cannot_be_used(requests, places, name):
     with pytest.raises(ConfigError, match=r"is refused: The organisation name") as caught:
         read_request(path)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_start_commands_come_from_the_organisations_own_package(places):
+    place = places["bank-00"]
+    made = make_request(place)
+    for name, content in start_commands("bank-00").items():
+        assert (place.out / name).read_text() == content
+        assert bool((place.out / name).stat().st_mode & 0o111) == name.endswith(".sh")
+    assert made.fingerprint in (place.out / "README.md").read_text()
+    (place.out / "start.sh").write_text("#!/bin/sh\n# of an older version\n")
+    assert make_request(place) == made
+    assert (place.out / "start.sh").read_text() == start_commands("bank-00")["start.sh"]

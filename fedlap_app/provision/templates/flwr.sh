@@ -15,7 +15,7 @@ FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
 FLWR_DISABLE_UPDATE_CHECK=1
 FLWR_TELEMETRY_ENABLED=0
 export PATH FLWR_HOME FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION FLWR_DISABLE_UPDATE_CHECK FLWR_TELEMETRY_ENABLED
-[ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -m fedlap_app.provision.expiry "$here/server.crt" \
+[ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -I -m fedlap_app.provision.expiry "$here/server.crt" \
     "run 'fedlap keys issue --renew' at the coordinator, then start the SuperLink again" || exit 2
 mkdir -p "$FLWR_HOME"
 cat > "$FLWR_HOME/config.toml" <<END

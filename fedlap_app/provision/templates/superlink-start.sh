@@ -32,7 +32,7 @@ export PATH FLWR_HOME FEDLAP_HOME FEDLAP_LOG FEDLAP_LOG_FILE FLWR_DISABLE_RUNTIM
 mkdir -p "$FLWR_HOME"
 
 good() {
-    [ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -m fedlap_app.provision.expiry "$here/$1" \
+    [ ! -x "$FEDLAP_BIN/python" ] || "$FEDLAP_BIN/python" -I -m fedlap_app.provision.expiry "$here/$1" \
         "run 'fedlap keys issue --renew' at the coordinator, then start the SuperLink again" || exit 2
 }
 
