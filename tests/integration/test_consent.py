@@ -15,6 +15,7 @@ CONFIG = {
     "method": "fedlap+",
     "rounds": 1,
     "local-epochs": 1,
+    "self-training": 0,
     "hidden": "8",
     "structure-width": 8,
     "vectors": 4,

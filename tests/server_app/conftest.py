@@ -49,6 +49,8 @@ def settings():
         clients=3,
         rounds=2,
         local_epochs=1,
+        patience=0,
+        self_training=0,
         hidden="8",
         step_timeout=60.0,
     )
