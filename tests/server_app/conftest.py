@@ -51,6 +51,9 @@ def settings():
         local_epochs=1,
         patience=0,
         self_training=0,
+        fusion="sum",
+        operator="sym",
+        column_weights="none",
         hidden="8",
         step_timeout=60.0,
     )
