@@ -66,20 +66,20 @@ class Settings:
     accounts: int = knob(2000, "accounts of the data set banks", low=200, high=1_000_000)
     neighbours: int = knob(8, "nearest neighbours of the data set digits", low=1, high=100)
 
-    model: str = knob("sage", "feature model", choices=("sage", "gcn", "decoupled", "none"))
+    model: str = knob("decoupled", "feature model", choices=("sage", "gcn", "decoupled", "none"))
     hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
     hops: int = knob(2, "propagation steps of the decoupled model", low=0, high=64)
-    relay: bool = knob(False, "propagate over foreign nodes, which say the mean of own neighbours")
-    dropout: float = knob(0.8, "share of activations dropped in training", low=0.0, high=0.99)
+    relay: bool = knob(True, "propagate over foreign nodes, which say the mean of own neighbours")
+    dropout: float = knob(0.7, "share of activations dropped in training", low=0.0, high=0.99)
     input_dropout: float = knob(
         0.5, "share of input features dropped in training", low=0.0, high=0.99
     )
     input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)")
 
     rounds: int = knob(60, "training rounds", low=1, high=100_000)
-    local_epochs: int = knob(5, "epochs per round at each organisation", low=1, high=10_000)
+    local_epochs: int = knob(3, "epochs per round at each organisation", low=1, high=10_000)
     patience: int = knob(
-        0, "rounds without a better validation accuracy before training ends; 0: never", low=0
+        15, "rounds without a better validation accuracy before training ends; 0: never", low=0
     )
     strategy: str = knob("fedavg", "Flower's strategy on the server", choices=STRATEGIES)
     server_learning_rate: float = knob(
@@ -92,8 +92,8 @@ class Settings:
         "labelled", "what an organisation's model is weighted by", choices=("labelled", "nodes")
     )
     optimizer: str = knob("adam", "local optimiser", choices=("adam", "sgd"))
-    learning_rate: float = knob(0.005, "step size of the optimiser", low=1e-8, high=100.0)
-    weight_decay: float = knob(0.005, "L2 penalty of the optimiser", low=0.0, high=10.0)
+    learning_rate: float = knob(0.01, "step size of the optimiser", low=1e-8, high=100.0)
+    weight_decay: float = knob(0.0005, "L2 penalty of the optimiser", low=0.0, high=10.0)
     optimizer_state: str = knob(
         "reset", "moments of the local optimiser at a new round", choices=("reset", "keep")
     )
@@ -111,31 +111,31 @@ class Settings:
     activation: str = knob("relu", "applied to U W (fedlap+)", choices=("relu", "tanh", "none"))
     structure_norm: bool = knob(True, "normalise the structure features (fedlap+, fedlap)")
     column_weights: str = knob(
-        "none",
+        "diffusion",
         "weights of the basis' columns (fedlap+)",
         choices=("none", "eigenvalue", "root", "diffusion"),
     )
     diffusion: float = knob(
-        20.0, "t of the column weights diffusion, exp(-t eigenvalue)", low=0.0, high=10_000.0
+        5.0, "t of the column weights diffusion, exp(-t eigenvalue)", low=0.0, high=10_000.0
     )
     smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W (fedlap+)", low=0.0)
     row_smoothing: float = knob(1.0, "lambda of the learned rows' regulariser (fedlap)", low=0.0)
     row_operator: str = knob("sym", "matrix that smooths learned rows (fedlap)", choices=SMOOTHERS)
     branch_loss: float = knob(
-        0.0,
+        1.0,
         "weight of the loss of each model alone, f and g (fedlap+, fedlap)",
         low=0.0,
         high=1_000.0,
     )
     fusion: str = knob(
-        "sum",
+        "validation",
         "logits of f and g: their sum, or f with a weight that validation chooses",
         choices=FUSIONS,
     )
     unit_norm: bool = knob(False, "divide W by its norm (fedlap+)")
 
     self_training: int = knob(
-        0, "stages in which each organisation also trains on own predictions", low=0, high=20
+        1, "stages in which each organisation also trains on own predictions", low=0, high=20
     )
     self_training_labels: str = knob(
         "hard", "predictions as labels: the class or probabilities", choices=("hard", "soft")
@@ -148,7 +148,7 @@ class Settings:
     )
 
     spectral: bool = knob(False, "compute the spectral basis also for methods that ignore it")
-    operator: str = knob("sym", "matrix whose eigenvectors are computed", choices=KINDS)
+    operator: str = knob("regularised", "matrix whose eigenvectors are computed", choices=KINDS)
     self_loops: bool = knob(True, "add a loop at each node (operators sym and rw)")
     regulariser: float = knob(0.0, "t of the operator regularised; 0: the mean degree", low=0.0)
     solver: str = knob("block-lanczos", "how the basis is computed", choices=tuple(SOLVERS))

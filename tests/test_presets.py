@@ -11,6 +11,11 @@ CONF = Path(__file__).parents[1] / "conf"
 BENCHMARKS = {"cora", "citeseer", "pubmed", "chameleon", "photo"}
 # Largest number of vectors with P + R <= 1 at the true edge density.
 BOUND = {"cora": 31, "citeseer": 23, "pubmed": 45, "chameleon": 133, "photo": 215}
+# What a measured preset says itself, so that other defaults leave its figures alone.
+SAID = {
+    "operator", "column-weights", "diffusion", "model", "relay", "dropout", "branch-loss", "fusion",
+    "rounds", "local-epochs", "patience", "learning-rate", "weight-decay", "self-training",
+}  # fmt: skip
 
 
 def presets(folder):
@@ -39,6 +44,15 @@ def test_every_preset_is_for_the_data_set_it_is_named_after(path):
 def test_every_data_set_has_its_presets(folder, names):
     assert {path.stem for path in presets(folder)} == names
     assert all(settings_of(path).method == "fedlap+" for path in presets(folder))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for folder in ("best", "private", "paper") for path in presets(folder)],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_measured_presets_do_not_lean_on_defaults(path):
+    assert read_preset(path).keys() >= SAID
 
 
 @pytest.mark.parametrize("path", presets("private"), ids=lambda path: path.stem)

@@ -9,7 +9,10 @@ from client_app.store import Store
 from fedlap_app.cli import main
 from fedlap_app.secure.identity import Identity
 
-SMALL = ["--accounts", "240", "--clients", "3", "--rounds", "2", "--hidden", "8", "--vectors", "12"]
+SMALL = [
+    "--accounts", "240", "--clients", "3", "--rounds", "2", "--self-training", "0", "--hidden", "8",
+    "--vectors", "12",
+]  # fmt: skip
 
 
 def run(*arguments):

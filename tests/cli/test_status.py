@@ -9,7 +9,10 @@ from click.testing import CliRunner
 from fedlap_app.cli import main
 from fedlap_app.errors import RunError
 
-SMALL = ["--accounts", "240", "--clients", "3", "--rounds", "2", "--hidden", "8", "--vectors", "12"]
+SMALL = [
+    "--accounts", "240", "--clients", "3", "--rounds", "2", "--self-training", "0", "--hidden", "8",
+    "--vectors", "12",
+]  # fmt: skip
 
 
 def run(*arguments):

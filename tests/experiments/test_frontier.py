@@ -18,6 +18,7 @@ from server_app.observer import Observer
 SMALL: dict[str, object] = {
     "dataset": "digits", "clients": 2, "partition": "random", "rounds": 2, "local-epochs": 1,
     "hidden": "8", "structure-width": 8, "train-ratio": 0.05, "test-ratio": 0.1,
+    "self-training": 0, "operator": "sym",
 }  # fmt: skip
 SETTINGS = parse_settings(SMALL)
 ROW: dict[str, Any] = {"exchanged": 30, "round_trips": 5, "bytes_up_per_client": 9.0, "rank": 30}

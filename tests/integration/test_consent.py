@@ -15,6 +15,7 @@ CONFIG = {
     "method": "fedlap+",
     "rounds": 1,
     "local-epochs": 1,
+    "self-training": 0,
     "hidden": "8",
     "structure-width": 8,
     "vectors": 4,
@@ -59,7 +60,7 @@ def count(federation, name):
         ("least-pinned-partners = 3", {}, "its limit least-pinned-partners = 3 is not met"),
         ("largest-auc = 0.55", {}, "its limit largest-auc = 0.55 does not allow"),
         ('backends = ["ckks"]', {}, "its limit backends = ckks does not allow backend = 'mask'"),
-        ('operators = ["rw"]', {}, "its limit operators = rw does not allow operator = 'sym'"),
+        ('operators = ["rw"]', {}, "its limit operators = rw does not allow operator = 'regularised'"),
         ("hide-topology = true", {"hide-topology": False}, "its limit hide-topology = true does"),
     ],
 )

@@ -11,6 +11,7 @@ CONFIG = {
     "dataset": "cora",
     "rounds": 5,
     "local-epochs": 10,
+    "self-training": 0,
     "vectors": 100,
     "rank": 100,
     "backend": "mask",

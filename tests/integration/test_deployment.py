@@ -25,6 +25,7 @@ BIN = Path(sys.executable).parent
 CONFIG = {
     "rounds": 1,
     "local-epochs": 2,
+    "self-training": 0,
     "hidden": "16",
     "vectors": 10,
     "structure-width": 16,

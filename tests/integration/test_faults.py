@@ -15,6 +15,7 @@ BANKS = DataSpec(dataset="banks", clients=3, accounts=400)
 CONFIG = {
     "rounds": 1,
     "local-epochs": 1,
+    "self-training": 0,
     "hidden": "16",
     "structure-width": 16,
     "vectors": 10,

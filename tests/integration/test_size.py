@@ -10,7 +10,10 @@ from server_app.run_folder import RunFolder
 from tests.integration.federation import ROOT, Federation
 
 pytestmark = pytest.mark.integration
-SHORT = {"rounds": 1, "local-epochs": 1, "hidden": "16", "structure-width": 16, "vectors": 10}
+SHORT = {
+    "rounds": 1, "local-epochs": 1, "self-training": 0, "hidden": "16", "structure-width": 16,
+    "vectors": 10,
+}  # fmt: skip
 
 
 def test_eight_supernodes(tmp_path):

@@ -34,7 +34,8 @@ def basis_of(rows, columns, nodes):
 def settings():
     return replace(
         Settings(), accounts=240, clients=3, rounds=2, local_epochs=1, hidden="8",
-        vectors=12, rank=6, block=4, structure_width=8,
+        vectors=12, rank=6, block=4, structure_width=8, column_weights="none", branch_loss=0.0,
+        fusion="sum",
     )  # fmt: skip
 
 

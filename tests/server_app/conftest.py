@@ -52,6 +52,11 @@ def settings():
         clients=3,
         rounds=2,
         local_epochs=1,
+        patience=0,
+        self_training=0,
+        fusion="sum",
+        operator="sym",
+        column_weights="none",
         hidden="8",
         step_timeout=60.0,
     )

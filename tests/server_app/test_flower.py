@@ -13,7 +13,10 @@ from server_app.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.flower
-SMALL = {"rounds": 3, "local-epochs": 2, "hidden": "16", "accounts": 400, "vectors": 20}
+SMALL = {
+    "rounds": 3, "local-epochs": 2, "self-training": 0, "hidden": "16", "accounts": 400,
+    "vectors": 20,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
