@@ -60,7 +60,11 @@ def count(federation, name):
         ("least-pinned-partners = 3", {}, "its limit least-pinned-partners = 3 is not met"),
         ("largest-auc = 0.55", {}, "its limit largest-auc = 0.55 does not allow"),
         ('backends = ["ckks"]', {}, "its limit backends = ckks does not allow backend = 'mask'"),
-        ('operators = ["rw"]', {}, "its limit operators = rw does not allow operator = 'regularised'"),
+        (
+            'operators = ["rw"]',
+            {},
+            "its limit operators = rw does not allow operator = 'regularised'",
+        ),
         ("hide-topology = true", {"hide-topology": False}, "its limit hide-topology = true does"),
     ],
 )
