@@ -45,10 +45,11 @@ integration-ci: setup  ## four of these tests
 faults: setup  ## kill processes, cut the network, fill a disk; needs root
 	$(BIN)/python -m pytest -m faults --durations=0
 
-lint: setup  ## ruff and mypy
+lint: setup  ## ruff, mypy and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: setup  ## measure what the in-process grid costs
 	$(BIN)/fedlap bench grid $(ARGS)

@@ -22,15 +22,15 @@ from flwr.supercore.run import Run
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
-import fedlap_app
-from client_app.answer import refuse
-from client_app.handlers import require_version
-from client_app.organisation import federation_file
 from client_app.superexec import add_connection, connect
 from fedlap_app.errors import FedLapError, RunError
+from fedlap_app.flower.client.answer import refuse
+from fedlap_app.flower.client.handlers import require_version
+from fedlap_app.flower.client.organisation import federation_file
+from fedlap_app.flower.package import installed_code, modules_that_differ
 from fedlap_app.logs import use_logs_as_asked
-from fedlap_app.provision.federation import read_federation_file
-from fedlap_app.provision.package import installed_code, modules_that_differ
+from fedlap_app.privacy.federation import read_federation_file
+from fedlap_app.version import VERSION
 
 BUNDLE = "fedlap/fedlap"
 _log = logging.getLogger("fedlap")
@@ -118,7 +118,7 @@ def check_version(run: Run, context: Context) -> None:
                 code,
                 installed_code(),
             )
-    ours = fedlap_app.__version__
+    ours = VERSION
     if (run.fab_id, run.fab_version) != (BUNDLE, ours):
         brought = f"{run.fab_id} {run.fab_version}"[:100]
         raise RunError(

@@ -12,6 +12,8 @@ From Python::
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fedlap_app.version import VERSION
+
 if TYPE_CHECKING:
     from fedlap_app.api.organisations import Organisations, load, read
     from fedlap_app.api.run import Basis, Run, open_run
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from fedlap_app.errors import FedLapError
     from fedlap_app.settings import Settings
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "Basis",
     "FedLapError",

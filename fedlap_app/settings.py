@@ -10,8 +10,8 @@ from fedlap_app import knobs
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
-from fedlap_app.learning.guesses import GuessSpec, Labels
-from fedlap_app.learning.specs import (
+from fedlap_app.models.guesses import GuessSpec, Labels
+from fedlap_app.models.specs import (
     FUSIONS,
     SMOOTHERS,
     Activation,
@@ -22,11 +22,12 @@ from fedlap_app.learning.specs import (
     TrainSpec,
     parse_widths,
 )
-from fedlap_app.methods.offline.spec import LAYOUTS, OfflineSpec
-from fedlap_app.secure.choice import BACKENDS, PROFILES, full_profile, require_profile
+from fedlap_app.privacy.policy import BACKENDS
 from fedlap_app.spectral.operators import KINDS, UNNORMALISED
 from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
+from fedlap_app.sums.choice import PROFILES, full_profile, require_profile
+from fedlap_app.sums.job.spec import LAYOUTS, OfflineSpec
 
 FEDLAP = "fedlap"
 METHODS = ("fedlap+", FEDLAP, "fedavg", "local", "central")

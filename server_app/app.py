@@ -1,37 +1,5 @@
-"""The ServerApp: reads the settings, runs the phases, says in one sentence what went wrong."""
+"""The ServerApp that Flower loads."""
 
-from logging import ERROR
+from fedlap_app.flower.server.app import app
 
-from flwr.app import Context
-from flwr.common.logger import log
-from flwr.serverapp import Grid, ServerApp
-
-from fedlap_app.errors import ConfigError, FedLapError
-from fedlap_app.logs import use_logs_as_asked
-from fedlap_app.settings import Settings, parse_settings
-from server_app.observer import LogObserver
-from server_app.run import run
-from server_app.run_folder import RunFolder
-
-use_logs_as_asked()
-app = ServerApp()
-
-
-@app.main()
-def main(grid: Grid, context: Context) -> None:
-    """Run both phases with the settings of the run configuration."""
-    try:
-        run(grid, _settings(grid, context), LogObserver())
-    except FedLapError as error:
-        log(ERROR, "%s", error)
-        raise
-
-
-def _settings(grid: Grid, context: Context) -> Settings:
-    """Settings of the run; a refusal is left in a run folder, where `fedlap run` finds it."""
-    try:
-        return parse_settings(context.run_config)
-    except ConfigError as error:
-        folder = RunFolder.create(Settings(), grid.run.run_id)
-        folder.write_json("error.json", {"error": str(error)})
-        raise
+__all__ = ["app"]

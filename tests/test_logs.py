@@ -7,11 +7,11 @@ import pytest
 from flwr.app import RecordDict
 
 from fedlap_app.errors import ConfigError, RunError
+from fedlap_app.flower.grids.in_process import make_grid
+from fedlap_app.flower.grids.member_grid import MemberGrid
+from fedlap_app.flower.server.federation import gather
 from fedlap_app.logs import FILE, FORM, LogFile, use_logs_as_asked
 from fedlap_app.settings import Settings
-from server_app.federation import gather
-from server_app.in_process import make_grid
-from server_app.member_grid import MemberGrid
 
 
 @pytest.fixture

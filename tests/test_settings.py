@@ -6,7 +6,7 @@ import pytest
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import domain_of
-from fedlap_app.learning.specs import parse_widths
+from fedlap_app.models.specs import parse_widths
 from fedlap_app.presets import read_preset
 from fedlap_app.settings import (
     Settings,

@@ -150,7 +150,7 @@ def load(
     neighbours
         Nearest neighbours in the data set "digits".
     """
-    from server_app.in_process import DEFAULT_CLIENTS
+    from fedlap_app.flower.grids.in_process import DEFAULT_CLIENTS
 
     spec = DataSpec(
         dataset=name,

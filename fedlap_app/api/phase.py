@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedlap_app import places
 from fedlap_app.errors import RunError
-from fedlap_app.methods.offline.bases import Bases, FinishedBasis
 from fedlap_app.settings import Settings
+from fedlap_app.store import places
+from fedlap_app.sums.job.bases import Bases, FinishedBasis
 
 if TYPE_CHECKING:
-    from server_app.local_grid import Listener
-    from server_app.offline import Progress
-    from server_app.parts import Parts
-    from server_app.price import OfflineOutcome
+    from fedlap_app.flower.grids.local_grid import Listener
+    from fedlap_app.flower.server.offline import Progress
+    from fedlap_app.flower.server.parts import Parts
+    from fedlap_app.flower.server.price import OfflineOutcome
 
 
 class Phase:
@@ -31,10 +31,10 @@ class Phase:
     def __init__(
         self, settings: Settings, parts: "Parts" = (), listener: "Listener | None" = None
     ) -> None:
-        from server_app.federation import gather
-        from server_app.in_process import count_clients, make_grid
-        from server_app.local_grid import unheard
-        from server_app.member_grid import MemberGrid
+        from fedlap_app.flower.grids.in_process import count_clients, make_grid
+        from fedlap_app.flower.grids.local_grid import unheard
+        from fedlap_app.flower.grids.member_grid import MemberGrid
+        from fedlap_app.flower.server.federation import gather
 
         self.settings = settings.with_clients(len(parts) or count_clients(settings))
         grid = make_grid(self.settings, parts=parts, listener=listener or unheard)
@@ -43,7 +43,7 @@ class Phase:
 
     def run(self, progress: "Progress | None" = None) -> "OfflineOutcome":
         """Run the phase; `progress` is told of every round trip (default: the log)."""
-        from server_app.offline import run_offline
+        from fedlap_app.flower.server.offline import run_offline
 
         return run_offline(self._grid, self._members, self.settings, progress)
 

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.learning.evaluation import Evaluation, log_probabilities_of, score
-from fedlap_app.learning.model_file import ModelFile
-from fedlap_app.learning.parameters import load_parameters
-from fedlap_app.learning.specs import ROWS
-from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.methods.fedlap_plus import attach, method_model
 from fedlap_app.methods.fedlap_rows import with_share
-from fedlap_app.methods.offline.bases import FinishedBasis
+from fedlap_app.models.evaluation import Evaluation, log_probabilities_of, score
+from fedlap_app.models.model_file import ModelFile
+from fedlap_app.models.parameters import load_parameters
+from fedlap_app.models.specs import ROWS
+from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.sums.job.bases import FinishedBasis
 
 if TYPE_CHECKING:
     from torch import nn
@@ -55,8 +55,8 @@ def predict_part(
     basis
         The organisation's rows of the basis, if the model reads one.
     """
-    from fedlap_app.learning.determinism import one_thread
-    from fedlap_app.learning.device import pick_device
+    from fedlap_app.models.determinism import one_thread
+    from fedlap_app.models.device import pick_device
 
     settings = parse_settings(model.config)
     spec = settings.model_spec(subgraph.num_features, subgraph.num_classes)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from client_app.kept import training_job
-from client_app.store import Store
 from fedlap_app.api import stores
 from fedlap_app.api.organisations import (
     MEMORY,
@@ -23,14 +21,16 @@ from fedlap_app.api.organisations import (
     require_empty,
 )
 from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.flower.client.kept import training_job
+from fedlap_app.flower.server import run_folder
+from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.learning import model_file
-from fedlap_app.learning.model_file import ModelFile
-from fedlap_app.methods.offline.bases import Bases, FinishedBasis
+from fedlap_app.models import model_file
+from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import FEDLAP, Settings, parse_settings
-from server_app import run_folder
-from server_app.run_folder import RunFolder
+from fedlap_app.store.folders import Store
+from fedlap_app.sums.job.bases import Bases, FinishedBasis
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from client_app.kept import training_job
-from fedlap_app import places
 from fedlap_app.errors import DataError, ProtocolError
+from fedlap_app.flower.client.kept import training_job
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.learning import model_file
-from fedlap_app.learning.model_file import ModelFile
-from fedlap_app.methods.offline.bases import Bases, FinishedBasis
+from fedlap_app.models import model_file
+from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
+from fedlap_app.store import places
+from fedlap_app.sums.job.bases import Bases, FinishedBasis
 
 SAVED = "stores"
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import fedlap_app
-from fedlap_app import places
 from fedlap_app.api.organisations import Organisations
 from fedlap_app.api.run import Run
 from fedlap_app.api.workplace import Workplace, folder_at, quietly
@@ -16,9 +15,10 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import key_of, nearest
 from fedlap_app.presets import read_preset
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import places
 
 if TYPE_CHECKING:
-    from server_app.observer import Observer
+    from fedlap_app.flower.server.observer import Observer
 
 _DATA = (
     "dataset", "data", "clients", "partition", "directed", "train_ratio", "val_ratio",
@@ -130,9 +130,9 @@ def conduct(
     run_id
         Number of the run (default: a new one).
     """
-    from server_app.in_process import run_in_process
-    from server_app.observer import Unwatched
-    from server_app.parts import Part
+    from fedlap_app.flower.grids.in_process import run_in_process
+    from fedlap_app.flower.server.observer import Unwatched
+    from fedlap_app.flower.server.parts import Part
 
     parts = [Part(*each) for each in zip(orgs, orgs.folders, strict=True)] if orgs else ()
     summary = run_in_process(settings, observer or Unwatched(), run_id, parts)

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from fedlap_app import places
 from fedlap_app.errors import ConfigError
+from fedlap_app.store import places
 
 _LOGGERS = ("flwr", "fedlap")
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)

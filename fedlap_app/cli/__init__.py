@@ -7,9 +7,9 @@ from importlib import import_module
 
 import click
 
-import fedlap_app
 from fedlap_app.cli.voice import bar_stream, say
 from fedlap_app.errors import FedLapError
+from fedlap_app.version import VERSION
 
 INTERRUPTED = 130  # as shells say it: 128 and the number of SIGINT
 _COMMANDS = {
@@ -70,7 +70,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(fedlap_app.__version__, prog_name="fedlap")
+@click.version_option(VERSION, prog_name="fedlap")
 def main() -> None:
     """Train one node classifier over a graph that several organisations hold in parts.
 

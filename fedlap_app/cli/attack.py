@@ -54,8 +54,8 @@ def attack(
     a curious client with its own rows, its sums and H; (coalition) several of them; (server) a
     classifier on what the server sees.
     """
-    from fedlap_app.experiments.attack_bench import Choice, run_attacks
-    from fedlap_app.experiments.privacy_plots import draw_attacks, prepare
+    from fedlap_app.studies.attack_bench import Choice, run_attacks
+    from fedlap_app.studies.privacy_plots import draw_attacks, prepare
 
     settings = settings_from(conf, options)
     set_verbosity(False)

@@ -62,8 +62,8 @@ def audit(
     For a data set, a partition and a configuration, or, with FOLDER, for one organisation's folder
     from what that organisation alone knows. Every number says which attacker it is about.
     """
-    from fedlap_app.privacy.audit_text import text_of
-    from fedlap_app.privacy.exposure import TABLE
+    from fedlap_app.studies.audit.audit_text import text_of
+    from fedlap_app.studies.audit.exposure import TABLE
 
     set_verbosity(False)
     given = collect(conf, options)
@@ -80,7 +80,7 @@ def audit(
     else:
         report = _federation(parse_settings(given), paper_p, auc_bound, numbers, exact)
     if plot is not None:
-        from fedlap_app.experiments.privacy_plots import draw_audit
+        from fedlap_app.studies.privacy_plots import draw_audit
 
         report["figures"] = [str(path) for path in draw_audit(report, plot)]
     click.echo(json.dumps(report, indent=2) if as_json else text_of(report))
@@ -88,7 +88,7 @@ def audit(
 
 def _show_job(path: Path, *, as_json: bool) -> None:
     """Print what the ledgers at a path say was given away."""
-    from fedlap_app.privacy.ledger_report import job_report, report_text
+    from fedlap_app.studies.audit.ledger_report import job_report, report_text
 
     report = job_report(path)
     click.echo(json.dumps(report, indent=2) if as_json else report_text(report))
@@ -101,7 +101,7 @@ def _organisation(
     auc_bound: float,
     numbers: tuple[int, ...],
 ) -> dict[str, Any]:
-    from fedlap_app.privacy.audit import audit_organisation
+    from fedlap_app.studies.audit.audit import audit_organisation
 
     for key in ("dataset", "data"):
         if given.get(key):
@@ -120,8 +120,8 @@ def _federation(
     numbers: tuple[int, ...],
     exact: bool | None,
 ) -> dict[str, Any]:
-    from fedlap_app.experiments.recorder import basis_rows
-    from fedlap_app.privacy.audit import audit_federation
+    from fedlap_app.studies.audit.audit import audit_federation
+    from fedlap_app.studies.recorder import basis_rows
 
     if exact and (paper_p or settings.operator == "directed"):
         raise ConfigError(

@@ -31,7 +31,7 @@ def grid(
 
     Without options: Cora, 10 clients, GraphSAGE, one local epoch, 20 rounds in each turn.
     """
-    from fedlap_app.experiments.grid_bench import bench_grid
+    from fedlap_app.studies.grid_bench import bench_grid
 
     set_verbosity(False)
     usual = {
@@ -86,10 +86,10 @@ def offline(
     and profiles of ckks; --solver, --backend and --profile choose one (and plain beside ckks). A
     run that would take more than a minute is cut after a few steps and extrapolated.
     """
-    from fedlap_app.experiments.offline_bench import bench_offline
-    from fedlap_app.experiments.offline_table import draw, table_of
-    from fedlap_app.experiments.report_files import check_chart, check_folder, write_csv
-    from fedlap_app.planning.columns import CKKS, COLUMNS, PLAIN, column_of
+    from fedlap_app.studies.offline_bench import bench_offline
+    from fedlap_app.studies.offline_table import draw, table_of
+    from fedlap_app.studies.planning.columns import CKKS, COLUMNS, PLAIN, column_of
+    from fedlap_app.studies.report_files import check_chart, check_folder, write_csv
 
     set_verbosity(False)
     given = collect(conf, options)
@@ -165,11 +165,11 @@ def frontier(
     validation accuracy, in all and under a bound on the vectors exchanged. Without options: Cora,
     10 random clients.
     """
-    from fedlap_app.experiments.frontier import bench_frontier
-    from fedlap_app.experiments.frontier_grid import AXES, USUAL_VECTORS, parse_choices
-    from fedlap_app.experiments.frontier_table import draw, table_of
-    from fedlap_app.experiments.privacy_plots import draw_accuracy, prepare
-    from fedlap_app.experiments.report_files import check_chart, check_folder, write_csv
+    from fedlap_app.studies.frontier import bench_frontier
+    from fedlap_app.studies.frontier_grid import AXES, USUAL_VECTORS, parse_choices
+    from fedlap_app.studies.frontier_table import draw, table_of
+    from fedlap_app.studies.privacy_plots import draw_accuracy, prepare
+    from fedlap_app.studies.report_files import check_chart, check_folder, write_csv
 
     set_verbosity(False)
     texts = {name: options.pop(f"grid_{name}") for name in AXES}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from client_app.cleaning import KINDS, clean, is_store, measured, store_of
-from fedlap_app import places
 from fedlap_app.errors import ConfigError
+from fedlap_app.flower.client.cleaning import KINDS, clean, is_store, measured, store_of
+from fedlap_app.store import places
 
 _MB = 1e6
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from fedlap_app.cli.findings import show_findings
-from fedlap_app.provision.doctor import examine
+from fedlap_app.deploy.doctor import examine
 from fedlap_app.settings import Settings
 
 _PATH = click.Path(path_type=Path)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from fedlap_app.provision.findings import Finding, failed, report
+from fedlap_app.deploy.findings import Finding, failed, report
 
 
 def show_findings(findings: Sequence[Finding], as_json: bool) -> None:

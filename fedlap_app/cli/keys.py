@@ -8,14 +8,14 @@ import click
 
 from fedlap_app.cli.findings import show_findings
 from fedlap_app.cli.option_types import Folder, Port
+from fedlap_app.deploy.certificates import SERVER_DAYS
+from fedlap_app.deploy.check_keys import check_folder
+from fedlap_app.deploy.coordinator import PORT, Wishes, find_federation, issue, warnings
+from fedlap_app.deploy.demo import WARNING, find_demo, make_demo
+from fedlap_app.deploy.organisation import NODE_PORT, make_request, place_of
+from fedlap_app.deploy.request import FILE, read_request
 from fedlap_app.graphs.federation import DataSpec
-from fedlap_app.provision.certificates import SERVER_DAYS
-from fedlap_app.provision.check_keys import check_folder
-from fedlap_app.provision.coordinator import PORT, Wishes, find_federation, issue, warnings
-from fedlap_app.provision.demo import WARNING, find_demo, make_demo
-from fedlap_app.provision.federation import Federation
-from fedlap_app.provision.organisation import NODE_PORT, make_request, place_of
-from fedlap_app.provision.request import FILE, read_request
+from fedlap_app.privacy.federation import Federation
 
 _FOLDER = Folder()
 _PORT = Port()

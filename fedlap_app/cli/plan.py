@@ -60,7 +60,7 @@ def plan(
     Round trips and bytes follow from the sizes of the federation; seconds from a short calibration
     of this machine.
     """
-    from fedlap_app.planning.plan import make_plan
+    from fedlap_app.studies.planning.plan import make_plan
 
     set_verbosity(False)
     settings = settings_from(conf, options)

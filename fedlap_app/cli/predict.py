@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from fedlap_app import places
 from fedlap_app.api.stores import find_basis, read_model, roots_of
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.organisation import read_organisation
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.learning.model_file import FILE, ModelFile
+from fedlap_app.models.model_file import FILE, ModelFile
 from fedlap_app.settings import FEDLAP, parse_settings
+from fedlap_app.store import places
 
 Row = tuple[str, str, str]
 

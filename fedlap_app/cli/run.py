@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import fedlap_app
-from fedlap_app import places
 from fedlap_app.cli.settings_options import collect, settings_options
 from fedlap_app.cli.voice import say, terminated_like_interrupted
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.settings import parse_settings
+from fedlap_app.store import places
 
 if TYPE_CHECKING:
-    from server_app.flower import Flower
-    from server_app.run_folder import RunFolder
+    from fedlap_app.flower.server.run_folder import RunFolder
+    from fedlap_app.flower.submission import Flower
 
 _NODES = 5
 _HOUR = 3600.0
@@ -47,7 +47,7 @@ def run(
     Does what `flwr run .` does, in a simulation on a SuperLink of its own that is stopped at the
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
-    from server_app.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
 
     values = collect(conf, options)
     settings = parse_settings(values)
@@ -76,7 +76,7 @@ def run(
 
 
 def _flower(superlink: str | None, authority: Path | None) -> "Flower":
-    from server_app.flower import LocalFlower, RemoteFlower
+    from fedlap_app.flower.submission import LocalFlower, RemoteFlower
 
     project = _project()
     if superlink is None:

@@ -35,7 +35,7 @@ def spectrum(
 
     Stores are temporary unless --store-dir names a folder, where a finished basis is reused.
     """
-    from fedlap_app.experiments.spectrum import run_spectrum
+    from fedlap_app.studies.spectrum import run_spectrum
 
     settings = settings_from(conf, options)
     set_verbosity(verbose)

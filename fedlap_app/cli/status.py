@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from fedlap_app import places
 from fedlap_app.cli.status_file import read_status
 from fedlap_app.errors import ConfigError
+from fedlap_app.store import places
 
 _MB = 1e6
 

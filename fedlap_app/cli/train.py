@@ -98,9 +98,9 @@ def _warn_of_leakage(settings: Settings) -> None:
 
     Parts that do not fit together, or have no edges, are told by the run itself.
     """
-    from fedlap_app.privacy.audit import one_line
-    from fedlap_app.secure.backend import TWO_MEMBERS
-    from server_app.in_process import count_clients
+    from fedlap_app.flower.grids.in_process import count_clients
+    from fedlap_app.studies.audit.audit import one_line
+    from fedlap_app.sums.backend import TWO_MEMBERS
 
     if settings.needs_basis and settings.method != "central":
         if count_clients(settings) == 2:
@@ -112,8 +112,8 @@ def _warn_of_leakage(settings: Settings) -> None:
 def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
     """Run a seed and add its summary, also when Ctrl-C comes after its last file."""
     from fedlap_app.api.training import conduct
-    from server_app.local_grid import new_run_id
-    from server_app.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.grids.local_grid import new_run_id
+    from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
 
     run_id, before = new_run_id(), len(summaries)
     bar = Bar(f"{settings.method}, seed {settings.seed}")

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fedlap_app import places
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import Features, Ints
 from fedlap_app.graphs.cache import locked
 from fedlap_app.graphs.graph import Graph
+from fedlap_app.store import places
 
 FORMAT = 1  # of the cached graphs
 _TIMEOUT = 15.0  # seconds without an answer after which a download is given up

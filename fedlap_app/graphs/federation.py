@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from fedlap_app import places
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs import banks
 from fedlap_app.graphs.cache import drop_entry, ensure_entry
@@ -19,6 +18,7 @@ from fedlap_app.graphs.graph import cut
 from fedlap_app.graphs.partitions import divide, resolve_partition
 from fedlap_app.graphs.splits import check_ratios, draw_masks
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.store import places
 
 FORMAT = 2  # part of the cache key: raise it when the same spec gives other data
 T = TypeVar("T")

@@ -6,16 +6,16 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import nn
 
-from fedlap_app.learning.determinism import one_thread
-from fedlap_app.learning.evaluation import Evaluation, evaluate, log_probabilities_of
-from fedlap_app.learning.guesses import guess
-from fedlap_app.learning.models import build_model
-from fedlap_app.learning.optimizer import Optimizer
-from fedlap_app.learning.parameters import load_parameters, parameters_of
-from fedlap_app.learning.specs import ModelSpec
-from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import train_epochs
 from fedlap_app.methods.scores import Best, pack, total, unpack
+from fedlap_app.models.determinism import one_thread
+from fedlap_app.models.evaluation import Evaluation, evaluate, log_probabilities_of
+from fedlap_app.models.guesses import guess
+from fedlap_app.models.networks import build_model
+from fedlap_app.models.optimizer import Optimizer
+from fedlap_app.models.parameters import load_parameters, parameters_of
+from fedlap_app.models.specs import ModelSpec
+from fedlap_app.models.tensors import GraphTensors
+from fedlap_app.models.training import train_epochs
 from fedlap_app.seeds import round_seed, stage_seed
 from fedlap_app.settings import Settings
 

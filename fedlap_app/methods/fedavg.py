@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from fedlap_app.learning.determinism import one_thread
-from fedlap_app.learning.evaluation import Evaluation
-from fedlap_app.learning.fusion import evaluate_weights
-from fedlap_app.learning.optimizer import Optimizer
-from fedlap_app.learning.parameters import load_parameters, parameters_of
-from fedlap_app.learning.specs import TrainSpec
-from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import Objective, cross_entropy, proximal, train_epochs
+from fedlap_app.models.determinism import one_thread
+from fedlap_app.models.evaluation import Evaluation
+from fedlap_app.models.fusion import evaluate_weights
+from fedlap_app.models.optimizer import Optimizer
+from fedlap_app.models.parameters import load_parameters, parameters_of
+from fedlap_app.models.specs import TrainSpec
+from fedlap_app.models.tensors import GraphTensors
+from fedlap_app.models.training import Objective, cross_entropy, proximal, train_epochs
 
 Parameters = Mapping[str, NDArray[Any]]
 Moments = Mapping[str, NDArray[np.float32]]

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from fedlap_app.learning.fusion import build_fused, smooth_cross_entropy
-from fedlap_app.learning.models import build_model
-from fedlap_app.learning.rows import smooth_rows
-from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import Objective, cross_entropy
 from fedlap_app.methods.fedlap_rows import row_model
-from fedlap_app.methods.offline.bases import FinishedBasis
+from fedlap_app.models.fusion import build_fused, smooth_cross_entropy
+from fedlap_app.models.networks import build_model
+from fedlap_app.models.rows import smooth_rows
+from fedlap_app.models.tensors import GraphTensors
+from fedlap_app.models.training import Objective, cross_entropy
 from fedlap_app.settings import FEDLAP, Settings
+from fedlap_app.sums.job.bases import FinishedBasis
 
 NAME = "fedlap+"
 

@@ -11,10 +11,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.learning.rows import RowModel, build_row_model
-from fedlap_app.learning.smoothness import LaplacianShare
-from fedlap_app.learning.specs import ROWS
-from fedlap_app.learning.tensors import GraphTensors
+from fedlap_app.models.rows import RowModel, build_row_model
+from fedlap_app.models.smoothness import LaplacianShare
+from fedlap_app.models.specs import ROWS
+from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.settings import FEDLAP, Settings
 
 Parameters = Mapping[str, NDArray[Any]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the server adds scores without importing torch
-    from fedlap_app.learning.evaluation import Evaluation
+    from fedlap_app.models.evaluation import Evaluation
 
 SPLITS = ("train", "val", "test")
 _FIELDS = ("count", "correct", "loss-sum", "macro-f1")

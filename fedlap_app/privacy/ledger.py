@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import DataError, FedLapError
-from fedlap_app.rewritten import RewrittenFile
+from fedlap_app.store.rewritten import RewrittenFile
 
 FILE = "ledger.json"
 FORMAT = 1

@@ -13,10 +13,10 @@ from typing import Any
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.organisation import FILE, parse_file
 from fedlap_app.knobs import key_of, nearest
-from fedlap_app.secure.choice import BACKENDS
 from fedlap_app.spectral.operators import KINDS
 
 TABLES = ("policy", "consent")
+BACKENDS = ("mask", "plain", "ckks")
 
 
 @dataclass(frozen=True)

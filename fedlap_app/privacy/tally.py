@@ -14,7 +14,7 @@ import numpy as np
 
 from fedlap_app.errors import RunError
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.rewritten import RewrittenFile
+from fedlap_app.store.rewritten import RewrittenFile
 
 FILE = "consent.json"
 _MOST_GRAPHS = 256

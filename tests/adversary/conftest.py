@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fedlap_app.methods.offline.live import forget as forget_live
 from fedlap_app.settings import Settings
+from fedlap_app.sums.job.live import forget as forget_live
 
 from .scene import Scene
 

@@ -6,11 +6,11 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from client_app.app import app
-from client_app.records import numbers, to_arrays
+from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
+from fedlap_app.flower.records import numbers, to_arrays
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
 from fedlap_app.settings import Settings
-from server_app.local_grid import InProcessGrid, folder_configs, new_run_id
 
 HIDDEN = 8
 FIRST = 101  # number of the first node

@@ -26,7 +26,7 @@ def evil_modules(mark: str) -> dict[str, str]:
     return {
         "client_app/__init__.py": touch,
         "client_app/app.py": app,
-        "client_app/handlers.py": touch,
+        "fedlap_app/flower/client/handlers.py": touch,
         "server_app/__init__.py": "",
         "server_app/app.py": touch,
         "fedlap_app/__init__.py": touch,

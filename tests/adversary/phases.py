@@ -8,13 +8,13 @@ import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from client_app.app import app
-from fedlap_app.methods.offline.bases import Bases
-from fedlap_app.methods.offline.live import forget as forget_live
+from fedlap_app.flower.grids.local_grid import InProcessGrid, new_run_id, partition_configs
+from fedlap_app.flower.grids.member_grid import MemberGrid
+from fedlap_app.flower.server.federation import gather
+from fedlap_app.flower.server.offline import run_offline
 from fedlap_app.settings import Settings
-from server_app.federation import gather
-from server_app.local_grid import InProcessGrid, new_run_id, partition_configs
-from server_app.member_grid import MemberGrid
-from server_app.offline import run_offline
+from fedlap_app.sums.job.bases import Bases
+from fedlap_app.sums.job.live import forget as forget_live
 
 FIRST_NODE = 101
 HONEST = replace(

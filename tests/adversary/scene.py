@@ -8,16 +8,17 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from scipy.stats import chisquare
 
 from client_app.app import app
+from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
-from fedlap_app.methods.offline.checkpoint import Checkpoints
-from fedlap_app.methods.offline.coordinator import Choices, Coordinator
-from fedlap_app.methods.offline.live import forget as forget_live
-from fedlap_app.methods.offline.messages import CONTRIBUTION, HelloReply, Request, pack, unpack
-from fedlap_app.methods.offline.parts import asked
-from fedlap_app.methods.offline.secrets import stored_secrets
-from fedlap_app.secure.header import Header
-from server_app.local_grid import InProcessGrid, folder_configs, new_run_id
+from fedlap_app.store.packing import pack, unpack
+from fedlap_app.sums.header import Header
+from fedlap_app.sums.job.checkpoint import Checkpoints
+from fedlap_app.sums.job.coordinator import Choices, Coordinator
+from fedlap_app.sums.job.live import forget as forget_live
+from fedlap_app.sums.job.messages import CONTRIBUTION, HelloReply, Request
+from fedlap_app.sums.job.parts import asked
+from fedlap_app.sums.job.secrets import stored_secrets
 
 BINS = 64
 

@@ -22,7 +22,7 @@ from flwr.supernode.nodestate import NodeStateFactory
 from flwr.supernode.start_client_internal import _insert_message
 
 import fedlap_app
-from server_app.flower import free_ports
+from fedlap_app.flower.submission import free_ports
 
 SECRET = b"of this SuperNode and its SuperExec"
 PROJECT = """

@@ -18,9 +18,9 @@ from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor
 import fedlap_app
 from client_app.launch import do_task
 from client_app.superexec import connect
+from fedlap_app.deploy.demo import make_demo
+from fedlap_app.flower import package
 from fedlap_app.graphs.federation import DataSpec
-from fedlap_app.provision import package
-from fedlap_app.provision.demo import make_demo
 from fedlap_app.settings import Settings
 from tests.adversary.evil import evil_modules
 from tests.adversary.supernode import SECRET, SuperNode, bundle_of
@@ -127,10 +127,14 @@ def test_the_package_as_a_bundle_does_not_differ():
     names = list(package.installed_modules())
     same = {name: (root / name).read_text(encoding="utf-8") for name in names}
     assert package.modules_that_differ(bundle_of(same, OURS).content) == []
-    changed = {**same, "client_app/handlers.py": "", "fedlap_app/new.py": ""}
-    del changed["client_app/once.py"]
+    changed = {**same, "fedlap_app/flower/client/handlers.py": "", "fedlap_app/new.py": ""}
+    del changed["fedlap_app/flower/client/once.py"]
     found = package.modules_that_differ(bundle_of(changed, OURS).content)
-    assert found == ["client_app/handlers.py", "client_app/once.py", "fedlap_app/new.py"]
+    assert found == [
+        "fedlap_app/flower/client/handlers.py",
+        "fedlap_app/flower/client/once.py",
+        "fedlap_app/new.py",
+    ]
     assert package.modules_that_differ(b"junk") == sorted(names)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from fedlap_app.errors import FedLapError
-from fedlap_app.methods.offline.live import forget as forget_live
+from fedlap_app.sums.job.live import forget as forget_live
 
 from .phases import bases, phase, same, settings_in
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from client_app.organisation import _organisations
+from fedlap_app.flower.client.organisation import _organisations
 from fedlap_app.methods.scores import LARGEST_LOSS, LOSS_DECIMALS
 from tests.adversary.dishonest import (
     Coordinator,

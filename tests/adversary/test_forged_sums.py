@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fedlap_app.methods.offline.live import forget as forget_live
-from fedlap_app.methods.offline.messages import HelloReply, Request
+from fedlap_app.sums.job.live import forget as forget_live
+from fedlap_app.sums.job.messages import HelloReply, Request
 
 from .scene import RefusedError
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from fedlap_app.secure.header import Place
-from fedlap_app.secure.kdf import derive
-from fedlap_app.secure.keyring import KeyRing
-from fedlap_app.secure.mask import MaskBackend
-from fedlap_app.secure.pads import Pads
+from fedlap_app.sums.header import Place
+from fedlap_app.sums.kdf import derive
+from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.mask import MaskBackend
+from fedlap_app.sums.pads import Pads
 
 from .scene import is_uniform
 

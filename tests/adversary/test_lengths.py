@@ -9,11 +9,11 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 
 from fedlap_app.errors import FedLapError
-from fedlap_app.methods.offline import parts
-from fedlap_app.methods.offline.messages import pack, unpack
-from fedlap_app.secure.header import Header
-from fedlap_app.secure.kdf import encode
-from fedlap_app.secure.layout import Layout
+from fedlap_app.store.packing import pack, unpack
+from fedlap_app.sums.header import Header
+from fedlap_app.sums.job import parts
+from fedlap_app.sums.kdf import encode
+from fedlap_app.sums.layout import Layout
 
 from .phases import FIRST_NODE, Grid, ask, asked_of, bases, phase, same, settings_in, with_body
 

@@ -6,17 +6,17 @@ import pytest
 
 from client_app.app import app
 from fedlap_app.errors import ConfigError, DataError, ProtocolError, RunError
+from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
+from fedlap_app.flower.grids.member_grid import MemberGrid
+from fedlap_app.flower.server.federation import gather
 from fedlap_app.graphs.checks import check_name
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
 from fedlap_app.graphs.lookalikes import alike
-from fedlap_app.provision.federation import read_federation_file
-from fedlap_app.provision.pins import org_pins
-from fedlap_app.secure.card import issue_card, verify_cards
-from fedlap_app.secure.identity import Identity
-from server_app.federation import gather
-from server_app.local_grid import InProcessGrid, folder_configs, new_run_id
-from server_app.member_grid import MemberGrid
+from fedlap_app.privacy.federation import read_federation_file
+from fedlap_app.privacy.pins import org_pins
+from fedlap_app.sums.card import issue_card, verify_cards
+from fedlap_app.sums.identity import Identity
 
 from .phases import HONEST
 

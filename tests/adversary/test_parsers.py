@@ -9,14 +9,14 @@ from flwr.app import ConfigRecord, Context
 
 from client_app.app import app
 from fedlap_app.errors import FedLapError
-from fedlap_app.methods.offline import sums
-from fedlap_app.methods.offline.checkpoint import Checkpoints
-from fedlap_app.methods.offline.coordinator import Choices, Coordinator
-from fedlap_app.methods.offline.messages import pack, unpack
-from fedlap_app.secure.ckks import tenseal_vectors, wire
-from fedlap_app.secure.ckks.tenseal_parameters import TENSEAL_DEFAULT
-from fedlap_app.secure.header import Header
-from fedlap_app.secure.kdf import encode
+from fedlap_app.store.packing import pack, unpack
+from fedlap_app.sums.ckks import tenseal_vectors, wire
+from fedlap_app.sums.ckks.tenseal_parameters import TENSEAL_DEFAULT
+from fedlap_app.sums.header import Header
+from fedlap_app.sums.job import step_sums as sums
+from fedlap_app.sums.job.checkpoint import Checkpoints
+from fedlap_app.sums.job.coordinator import Choices, Coordinator
+from fedlap_app.sums.kdf import encode
 
 from .phases import FIRST_NODE, Grid, asked_of, bases, phase, same, settings_in
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fedlap_app.methods.offline.live import forget as forget_live
+from fedlap_app.sums.job.live import forget as forget_live
 
 from .scene import is_uniform
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from fedlap_app.methods.offline.live import forget as forget_live
-from fedlap_app.methods.offline.messages import Request
-from fedlap_app.secure.card import Roster, read_card
+from fedlap_app.sums.card import Roster, read_card
+from fedlap_app.sums.job.live import forget as forget_live
+from fedlap_app.sums.job.messages import Request
 
 from .scene import RefusedError, cards_request, is_uniform
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from client_app.records import from_arrays
+from fedlap_app.flower.records import from_arrays
 from tests.adversary.dishonest import Coordinator, settings_of, watching, write_organisations
 
 ASKED = [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fedlap_app.secure.card import Roster, issue_card, new_job_secret, read_card
-from fedlap_app.secure.identity import Identity
+from fedlap_app.sums.card import Roster, issue_card, new_job_secret, read_card
+from fedlap_app.sums.identity import Identity
 
 from .scene import RefusedError, Scene, cards_request
 

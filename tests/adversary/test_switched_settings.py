@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from fedlap_app.methods.offline.messages import Request, pack
+from fedlap_app.store.packing import pack
+from fedlap_app.sums.job.messages import Request
 
 from .scene import RefusedError
 
@@ -76,7 +77,7 @@ def test_what_a_policy_allows_is_said_in_its_own_log(scene, caplog):
 def test_a_simulation_is_what_the_node_says(scene, small):
     """A folder of its own makes a deployment, whatever the run configuration names."""
     changes = {"data": str(scene.root / "orgs"), "store_dir": str(scene.root / "elsewhere")}
-    from fedlap_app.methods.offline.messages import HelloReply
+    from fedlap_app.sums.job.messages import HelloReply
 
     reply = scene.ask(VICTIM, Request("hello", "", 0, b"h1"), **changes)
     assert not HelloReply.unpack(reply).simulated

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import fedlap_app as fedlap
 from fedlap_app.cli import main
 from fedlap_app.errors import ConfigError, RunError
-from fedlap_app.learning.model_file import ModelFile
+from fedlap_app.models.model_file import ModelFile
 
 METHODS = ("fedlap+", "fedlap", "fedavg", "local", "central")
 
@@ -91,7 +91,7 @@ def test_it_is_quiet_and_leaves_nothing(
 
 
 def test_a_failure_leaves_nothing_and_tells_what_happened(orgs, quick, tmp_path, monkeypatch):
-    from fedlap_app.learning import training
+    from fedlap_app.models import training
 
     def broken(*words, **facts):
         raise ZeroDivisionError("of all things")

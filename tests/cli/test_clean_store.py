@@ -5,9 +5,9 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from client_app.store import Store
 from fedlap_app.cli import main
-from fedlap_app.secure.identity import Identity
+from fedlap_app.store.folders import Store
+from fedlap_app.sums.identity import Identity
 
 SMALL = [
     "--accounts", "240", "--clients", "3", "--rounds", "2", "--self-training", "0", "--hidden", "8",
@@ -113,7 +113,7 @@ def test_only_what_was_named_goes(tmp_path):
 
 
 def test_a_store_in_use_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("client_app.cleaning._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("fedlap_app.flower.client.cleaning._LOCK_SECONDS", 0.05)
     folder, root = organisation(tmp_path)
     before = left(root)
     with Store(root).lock():

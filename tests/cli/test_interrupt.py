@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from fedlap_app.cli import main
-from server_app import run, summary
+from fedlap_app.flower.server import run, summary
 
 FEDLAP = Path(sys.executable).parent / "fedlap"
 SMALL = ["--accounts", "240", "--clients", "3", "--hidden", "8", "--vectors", "12"]

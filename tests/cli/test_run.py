@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from fedlap_app.cli import main
 from fedlap_app.errors import RunError
-from server_app.flower import Flower, RemoteFlower
+from fedlap_app.flower.submission import Flower, RemoteFlower
 
 
 def run(*arguments):
@@ -34,7 +34,7 @@ def told(monkeypatch):
     def answer(*statuses):
         found = Told(*statuses)
         monkeypatch.setattr(Flower, "_flwr", lambda *words: found(*words))
-        monkeypatch.setattr("server_app.flower.time.sleep", lambda _: None)
+        monkeypatch.setattr("fedlap_app.flower.submission.time.sleep", lambda _: None)
         return found
 
     return answer
@@ -74,7 +74,7 @@ def test_ctrl_c_stops_the_run(told, monkeypatch):
 
 
 def test_cancelling_waits_for_the_end_with_a_limit(told, tmp_path, monkeypatch):
-    monkeypatch.setattr("server_app.flower._CANCEL_SECONDS", 0.0)
+    monkeypatch.setattr("fedlap_app.flower.submission._CANCEL_SECONDS", 0.0)
     flower = told("running")
     RemoteFlower(tmp_path, tmp_path / "home", "127.0.0.1:1").cancel(77)
     assert flower.commands == [("stop", "77", "fedlap", "--format", "json")]
@@ -88,8 +88,8 @@ def test_a_certificate_alone_is_refused(tmp_path):
 
 
 def test_a_call_without_an_answer_has_a_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr("server_app.flower._CALL_SECONDS", 0.01)
-    monkeypatch.setattr("server_app.flower._SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("fedlap_app.flower.submission._CALL_SECONDS", 0.01)
+    monkeypatch.setattr("fedlap_app.flower.submission._SILENT_SECONDS", 0.0)
     flower = RemoteFlower(tmp_path, tmp_path / "home", "127.0.0.1:1")
     with pytest.raises(RunError, match="gave no answer within"):
         flower.wait(77, 5.0)
@@ -102,7 +102,7 @@ def test_a_superlink_that_is_away_for_a_while_ends_nothing(monkeypatch, tmp_path
         {"success": True, "runs": [{"status": "finished:completed"}]},
     ]
     monkeypatch.setattr(Flower, "_flwr", lambda *words: answers.pop(0))
-    monkeypatch.setattr("server_app.flower.time.sleep", lambda _: None)
+    monkeypatch.setattr("fedlap_app.flower.submission.time.sleep", lambda _: None)
     flower = RemoteFlower(tmp_path, tmp_path / "home", "127.0.0.1:1")
     assert flower.wait(77, 60.0) == "finished:completed"
 

@@ -87,7 +87,7 @@ def test_a_failed_run_shows_its_reason_and_exits_with_1(monkeypatch):
     def refuse(grid, settings):
         raise RunError("no reply from bank-a within 5 s")
 
-    monkeypatch.setattr("server_app.run.gather", refuse)
+    monkeypatch.setattr("fedlap_app.flower.server.run.gather", refuse)
     assert run("train", *SMALL).exit_code == 2
     shown = run("status")
     assert shown.exit_code == 1

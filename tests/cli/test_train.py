@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from fedlap_app.cli import main
-from fedlap_app.learning.model_file import ModelFile
+from fedlap_app.models.model_file import ModelFile
 
 SMALL = [
     "--accounts", "240", "--clients", "3", "--rounds", "2", "--self-training", "0", "--hidden", "8",
@@ -127,7 +127,7 @@ def test_what_cannot_be_done_is_one_sentence(words, sentence, monkeypatch):
 
 def _no_memory(monkeypatch):
     """As torch says it; a machine with much memory would really take it."""
-    from fedlap_app.learning import models
+    from fedlap_app.models import networks as models
 
     def full(spec):
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")

@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 
 import fedlap_app
 from client_app.superexec import add_connection
+from fedlap_app.deploy.demo import make_demo
 from fedlap_app.graphs.federation import DataSpec
-from fedlap_app.provision.demo import make_demo
 
 FOLDER = Path(__file__).parents[2] / "docker"
 NAMES = ("compose.yml", "compose.tls.yml", "compose.gpu.yml")

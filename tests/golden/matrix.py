@@ -72,10 +72,10 @@ def simulated(settings: Settings, folder: Path) -> Cell:
 
 def run_with_processes(settings: Settings, folder: Path) -> Cell:
     """Models and scores in the grid that starts a process for every message."""
+    from fedlap_app.flower.grids.local_grid import ProcessGrid, new_run_id, partition_configs
+    from fedlap_app.flower.server.observer import LogObserver
+    from fedlap_app.flower.server.run import run
     from fedlap_app.settings import parse_settings
-    from server_app.local_grid import ProcessGrid, new_run_id, partition_configs
-    from server_app.observer import LogObserver
-    from server_app.run import run
 
     chosen = parse_settings(_placed(settings, folder))
     nodes = partition_configs(chosen.clients)

@@ -8,11 +8,11 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.banks import make_banks
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.graph import join
-from fedlap_app.learning.evaluation import evaluate
-from fedlap_app.learning.models import build_model
-from fedlap_app.learning.specs import ModelSpec, TrainSpec
-from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import train_epochs
+from fedlap_app.models.evaluation import evaluate
+from fedlap_app.models.networks import build_model
+from fedlap_app.models.specs import ModelSpec, TrainSpec
+from fedlap_app.models.tensors import GraphTensors
+from fedlap_app.models.training import train_epochs
 
 
 def own_edges_only(part):

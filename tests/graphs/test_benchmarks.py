@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import fedlap_app
-from fedlap_app import places
 from fedlap_app.errors import DataError
 from fedlap_app.graphs import benchmarks
 from fedlap_app.graphs.benchmarks import is_here, load_benchmark
+from fedlap_app.store import places
 
 ROOT = Path(fedlap_app.__file__).parents[1]
 # Nodes, undirected edges, features, classes and edge homophily as published.

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import fedlap_app
-from fedlap_app import places
 from fedlap_app.errors import ConfigError, DataError, FedLapError
 from fedlap_app.graphs import federation
 from fedlap_app.graphs.agreement import check_federation
 from fedlap_app.graphs.federation import DataSpec, load_federation, load_member
 from fedlap_app.graphs.graph import join
+from fedlap_app.store import places
 
 ROOT = Path(fedlap_app.__file__).parents[1]
 SMALL = DataSpec(accounts=200, clients=3)

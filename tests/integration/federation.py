@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedlap_app.deploy.demo import make_demo
+from fedlap_app.flower.submission import free_ports
 from fedlap_app.graphs.federation import DataSpec, load_federation
-from fedlap_app.provision.demo import make_demo
-from server_app.flower import free_ports
 from tests.integration.network import Loopback, Namespaces, make_network
 from tests.integration.processes import PATIENCE, Party, wait_for
 

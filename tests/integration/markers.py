@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.offline.bases import Bases
+from fedlap_app.sums.job.bases import Bases
 
 _KINDS = ("<f8", "<f4", ">f8")
 _HEAD = 8  # bytes by which a marker is looked for; shorter ones could appear by chance

@@ -6,11 +6,11 @@ from typing import Any
 from unittest.mock import patch
 
 from client_app.app import app
+from fedlap_app.flower.grids.local_grid import InProcessGrid, new_run_id
+from fedlap_app.flower.server.run import run
 from fedlap_app.knobs import Value
-from fedlap_app.methods.offline.secrets import Secrets
 from fedlap_app.settings import parse_settings
-from server_app.local_grid import InProcessGrid, new_run_id
-from server_app.run import run
+from fedlap_app.sums.job.secrets import Secrets
 from tests.integration.federation import Federation, Outcome
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fedlap_app.graphs.federation import DataSpec
-from fedlap_app.privacy.ledger_report import job_report
+from fedlap_app.studies.audit.ledger_report import job_report
 from tests.integration.federation import Federation
 from tests.integration.network import Loopback
 

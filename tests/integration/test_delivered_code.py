@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from flwr.supercore.constant import TaskType
 
+from fedlap_app.deploy.check_organisation import check_organisation
+from fedlap_app.deploy.stock import find_stock_processes
 from fedlap_app.graphs.federation import DataSpec
-from fedlap_app.provision.check_organisation import check_organisation
-from fedlap_app.provision.stock import find_stock_processes
 from tests.adversary.evil import evil_modules
 from tests.integration.federation import ROOT, Federation
 from tests.integration.network import Loopback

@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import pytest
 
+from fedlap_app.deploy.supernode_key import make_supernode_key
 from fedlap_app.graphs.federation import DataSpec, load_federation
-from fedlap_app.provision.supernode_key import make_supernode_key
 from tests.integration.capture import LoopbackCapture, why_no_capture
 from tests.integration.federation import Federation, environment
 from tests.integration.markers import database_content, found_in, markers, planted
@@ -35,7 +35,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def federation(tmp_path_factory):
-    with patch("fedlap_app.provision.demo.load_federation", lambda spec: _planted(spec)):
+    with patch("fedlap_app.deploy.demo.load_federation", lambda spec: _planted(spec)):
         made = Federation(tmp_path_factory.mktemp("banks"), BANKS, Loopback())
     with made:
         yield made

@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from fedlap_app.deploy.certificates import make_server, names_of, read_pair
+from fedlap_app.deploy.supernode_key import make_supernode_key
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.folder import write_folder
-from fedlap_app.provision.certificates import make_server, names_of, read_pair
-from fedlap_app.provision.supernode_key import make_supernode_key
 from tests.integration.federation import ROOT, Federation
 from tests.integration.processes import wait_for
 from tests.integration.replay import assert_same_scores, replay

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.flower.submission import LocalFlower
 from fedlap_app.graphs.federation import DataSpec
-from server_app.flower import LocalFlower
-from server_app.run_folder import RunFolder
 from tests.integration.federation import ROOT, Federation
 
 pytestmark = pytest.mark.integration

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from fedlap_app.flower.grids.in_process import run_in_process
 from fedlap_app.graphs.federation import load_federation
-from fedlap_app.learning.fusion import smooth_cross_entropy
-from fedlap_app.learning.tensors import GraphTensors
-from fedlap_app.learning.training import cross_entropy, loss_of
 from fedlap_app.methods.fedlap_plus import attach, method_model, method_objective
-from fedlap_app.methods.offline.bases import BasisFacts, FinishedBasis
+from fedlap_app.models.fusion import smooth_cross_entropy
+from fedlap_app.models.tensors import GraphTensors
+from fedlap_app.models.training import cross_entropy, loss_of
 from fedlap_app.settings import Settings
 from fedlap_app.spectral.certificate import Certificate
-from server_app.in_process import run_in_process
+from fedlap_app.sums.job.bases import BasisFacts, FinishedBasis
 
 
 class Silent:

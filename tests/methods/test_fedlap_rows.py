@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from fedlap_app.cli import main
+from fedlap_app.flower.grids.in_process import run_in_process
 from fedlap_app.graphs.federation import load_federation
-from fedlap_app.learning.rows import RowModel
-from fedlap_app.learning.tensors import GraphTensors
 from fedlap_app.methods.fedlap_plus import method_model, method_objective
 from fedlap_app.methods.fedlap_rows import with_share, without_rows
+from fedlap_app.models.rows import RowModel
+from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.settings import Settings
-from server_app.in_process import run_in_process
 
 
 class Silent:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from fedlap_app.learning.evaluation import Evaluation, SplitScores
 from fedlap_app.methods.scores import LARGEST_LOSS, is_better, pack, total, unpack, withhold
+from fedlap_app.models.evaluation import Evaluation, SplitScores
 
 
 def scored(loss_sum, nodes=7):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.experiments.recorder import basis_rows
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
-from fedlap_app.privacy.audit import audit_federation, audit_organisation, one_line
 from fedlap_app.privacy.density import density_of, own_density
 from fedlap_app.privacy.leakage import auc_of, largest_vectors
 from fedlap_app.settings import parse_settings
+from fedlap_app.studies.audit.audit import audit_federation, audit_organisation, one_line
+from fedlap_app.studies.recorder import basis_rows
 
 SMALL = {"accounts": 300, "clients": 3, "vectors": 12, "block": 4}
 
@@ -109,7 +109,7 @@ def test_an_organisation_needs_nothing_but_its_folder(tmp_path):
 
 
 def test_an_organisation_uses_its_own_rows_of_a_finished_basis(tmp_path):
-    from fedlap_app.experiments.spectrum import run_spectrum
+    from fedlap_app.studies.spectrum import run_spectrum
 
     settings = of(store_dir=str(tmp_path / "stores"), data=str(tmp_path / "orgs"), clients=0)
     for part in load_federation(of().data_spec):

@@ -9,8 +9,8 @@ from fedlap_app.cli import main
 from fedlap_app.errors import DataError
 from fedlap_app.privacy.leakage import worst_case_auc
 from fedlap_app.privacy.ledger import FILE, FINISHED, RECEIVED, SENT, Entry, Ledger
-from fedlap_app.privacy.ledger_report import job_report, report_text
 from fedlap_app.privacy.tally import Tally
+from fedlap_app.studies.audit.ledger_report import job_report, report_text
 
 FACTS = {"organisation": "bank-a", "phase": "offline", "job": "j", "graph": "g", "nodes": 200,
          "density": 0.02}  # fmt: skip

@@ -1,0 +1,1 @@
+"""An organisation's side: handlers, what it keeps, and how much a server may ask."""

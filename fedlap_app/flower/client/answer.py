@@ -1,0 +1,134 @@
+"""From a handler to a reply: a failure becomes one sentence that shows nothing of the data."""
+
+import errno
+import logging
+import os
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+
+from fedlap_app.errors import DataError, FedLapError, UnwritableError
+from fedlap_app.flower.client.organisation import Organisation, organisation_of
+from fedlap_app.graphs.organisation import read_organisation
+from fedlap_app.store import places
+from fedlap_app.store.folders import Folder, StoreError
+
+Handler = Callable[[Organisation, RecordDict], RecordDict]
+REFUSAL = "refusal"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+
+_log = logging.getLogger("fedlap")
+
+
+def answer(message: Message, context: Context, handler: Handler) -> Message:
+    """Reply of the handler, or a refusal with a reason."""
+    who, started = _provisional_name(context), time.perf_counter()
+    try:
+        organisation = organisation_of(context)
+        who = organisation.name
+        content = handler(organisation, message.content)
+    except Exception as error:
+        content = _refusal(error, context, who)
+    _note(message, who, refused=REFUSAL in content, seconds=time.perf_counter() - started)
+    return Message(content, reply_to=message)
+
+
+def refuse(message: Message, context: Context, error: Exception) -> Message:
+    """Refusal of a message that reaches no handler."""
+    who = _provisional_name(context)
+    _note(message, who, refused=True, seconds=0.0)
+    return Message(_refusal(error, context, who), reply_to=message)
+
+
+def _refusal(error: Exception, context: Context, who: str) -> RecordDict:
+    reason = _public_reason(error, context)
+    return RecordDict({REFUSAL: ConfigRecord({"who": who, "reason": reason})})
+
+
+def _note(message: Message, who: str, *, refused: bool, seconds: float) -> None:
+    """A line in the organisation's own log."""
+    kind, did = message.metadata.message_type, "refused" if refused else "answered"
+    facts = {
+        "run": message.metadata.run_id,
+        "organisation": who,
+        "request": kind,
+        "outcome": did,
+        "seconds": round(seconds, 3),
+    }
+    _log.info("%s %s %s in %.2f s", who, did, kind, seconds, extra={"facts": facts})
+
+
+def _provisional_name(context: Context) -> str:
+    """Name of a client whose data could not be read."""
+    if "data-dir" in context.node_config:
+        folder = Path(str(context.node_config["data-dir"]))
+        try:
+            return read_organisation(folder).name
+        except (FedLapError, OSError):
+            return folder.name
+    return f"client {context.node_config.get('partition-id', 'without a number')}"
+
+
+def _public_reason(error: Exception, context: Context) -> str:
+    """What the server may read: details that could quote data or paths stay in a local file."""
+    if _fault(error) in _FULL:
+        _log.error("The disk is full: %s", error)
+        return (
+            "its disk is full; free some space there, then start the run again, which goes on "
+            "where it stopped"
+        )
+    if _fault(error) in _REFUSED and isinstance(error, OSError | UnwritableError | StoreError):
+        _log.error("The store cannot be written: %s", error)
+        return (
+            f"its store cannot be written ({os.strerror(_fault(error)).lower()}): let its "
+            "processes write there or set another store-dir, then start the run again, which goes "
+            "on where it stopped"
+        )
+    if isinstance(error, FedLapError) and not isinstance(error, DataError | StoreError):
+        return str(error)
+    written = _write_details(error, context)
+    if written is None:
+        _log.error("This organisation cannot go on, and cannot write it down", exc_info=error)
+    else:
+        _log.error("This organisation cannot go on; the reason is in %s", written)
+    if isinstance(error, DataError):
+        return "its data cannot be used; `fedlap check` on its folder, there, says why"
+    if isinstance(error, StoreError):
+        return "its store cannot be used; its own log says why"
+    where = "its own log" if written is None else "its file errors.log"
+    return f"{type(error).__name__} in the client; {where} has the details"
+
+
+def _fault(error: BaseException | None) -> int:
+    """What the system said that is behind an error, or behind one that it replaced; 0: nothing."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (*_FULL, *_REFUSED):
+            return error.errno
+        error = error.__cause__ or error.__context__
+    return 0
+
+
+def _write_details(error: Exception, context: Context) -> Path | None:
+    """Write the whole error where only the organisation can read it; None: it cannot be."""
+    folder = Folder(_details_folder(context))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    trace = "".join(traceback.format_exception(error))
+    try:
+        folder.append_line("errors.log", f"{now} {error}\n{trace}")
+    except OSError:
+        return None
+    return folder.path / "errors.log"
+
+
+def _details_folder(context: Context) -> Path:
+    for key in ("store-dir", "data-dir"):
+        folder = Path(str(context.node_config.get(key, "")))
+        if key in context.node_config and folder.is_dir():
+            return folder if key == "store-dir" else folder / "store"
+    root = context.run_config.get("store-dir") or places.stores_dir()
+    return Path(str(root)) / f"partition-{context.node_config.get('partition-id', 'unknown')}"

@@ -1,0 +1,185 @@
+"""The offline phase at a client: from Flower's records to the member's requests, and back.
+
+A message that is too large comes in parts (`put`), which wait in the store until the request that
+names their hashes; a reply that is too large is kept there, and its parts are fetched (`get`).
+"""
+
+import os
+import time
+from weakref import WeakKeyDictionary
+
+from flwr.app import ConfigRecord, RecordDict
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.flower.client.organisation import Organisation
+from fedlap_app.privacy.pins import federation_pins, merge_pins, org_pins
+from fedlap_app.store.job_files import JobFiles
+from fedlap_app.store.packing import Data
+from fedlap_app.sums.ckks.workers import use_processes
+from fedlap_app.sums.job.answered import Answered
+from fedlap_app.sums.job.member import Member
+from fedlap_app.sums.job.messages import Request
+from fedlap_app.sums.job.parts import (
+    GET,
+    MOST_BYTES,
+    MOST_CARD_BYTES,
+    NO_JOB,
+    PUT,
+    count_hashes,
+    count_parts,
+    hashes_of,
+    join_parts,
+    part_bytes,
+    part_of,
+    read_asked,
+    require_room,
+)
+from fedlap_app.sums.job.party import Party
+from fedlap_app.sums.job.secrets import Secrets, simulated_secrets, stored_secrets
+
+_WHICH = ("common", "own")
+_parties: "WeakKeyDictionary[Organisation, Party]" = WeakKeyDictionary()
+
+
+def step(organisation: Organisation, content: RecordDict) -> RecordDict:
+    """Answer one message of the offline phase; the store is locked meanwhile."""
+    started = time.perf_counter()
+    own, common = _record(content, "own"), _record(content, "common")
+    kind, job, number = read_asked(str(own.get("asked")))
+    place = f"{job}-{number}"
+    limit = part_bytes(organisation.settings.message_mb)
+    with organisation.store.lock():
+        party = _party(organisation)
+        post = party.post
+        if kind == PUT:
+            _put(party, own, job, number, limit)
+            return _reply(b"", b"", 0.0)
+        if kind == GET:
+            whole = post.read(f"reply-{place}", 1)[0]
+            return _reply(part_of(whole, _index(own), limit), b"", 0.0)
+        request = Request(
+            kind=kind,
+            job="" if job == NO_JOB else job,
+            step=number,
+            common=_whole(post, common, f"common-{place}", limit),
+            own=_whole(post, own, f"own-{place}", limit),
+        )
+        member = Member(party)
+        reply = member.answer(request.require_possible())
+        body, hashes = reply, b""
+        if count_parts(len(reply), limit) > 1:
+            body, hashes = part_of(reply, 0, limit), hashes_of(reply, limit)
+            post.write(f"reply-{place}", reply)
+        _clean(post, f"reply-{place}")
+    seconds = time.perf_counter() - started
+    return _reply(body, hashes, seconds, *member.seconds_secure)
+
+
+def _reply(
+    body: Data, hashes: bytes, seconds: float, sealing: float = 0.0, opening: float = 0.0
+) -> RecordDict:
+    reply = ConfigRecord({"seconds": [seconds, sealing, opening]})
+    if len(body):
+        reply["body"] = bytes(body)
+    if hashes:
+        reply["hashes"] = hashes
+    return RecordDict({"reply": reply})
+
+
+def _record(content: RecordDict, name: str) -> ConfigRecord:
+    record = content.get(name)
+    if not isinstance(record, ConfigRecord):
+        raise ProtocolError(
+            f"the message has no part {name!r}: it was not made by this app's server"
+        )
+    return record
+
+
+def _bytes(record: ConfigRecord, key: str) -> bytes:
+    value = record.get(key, b"")
+    if not isinstance(value, bytes):
+        raise ProtocolError(f"the message has no bytes {key!r}: it was not made by this server")
+    return value
+
+
+def _index(own: ConfigRecord) -> int:
+    index = own.get("index")
+    if not isinstance(index, int) or index < 0:
+        raise ProtocolError("the message names no part: it was not made by this app's server")
+    return index
+
+
+def _put(party: Party, own: ConfigRecord, job: str, step: int, limit: int) -> None:
+    """Keep one part of the next request, if one is expected that could be so long."""
+    which, index, body = own.get("which"), _index(own), _bytes(own, "body")
+    most = _room_for(party, job, step)
+    if which not in _WHICH or not most or not 0 < len(body) <= limit:
+        raise ProtocolError(
+            f"a part of {len(body)} bytes came for step {step} of job {job}, which does not expect "
+            "it: the message was altered, start the run again"
+        )
+    require_room(index + 1, limit, most)
+    place = f"{job}-{step}"
+    _clean(party.post, *(f"{each}-{place}-" for each in _WHICH))
+    party.post.write(f"{which}-{place}-{index}", body)
+
+
+def _room_for(party: Party, job: str, step: int) -> int:
+    """Bytes that the common or the own part of a request may have; none: it is not expected."""
+    if job == NO_JOB or (step == 0 and party.pending() is None):
+        return 0
+    if step == 0:
+        return MOST_CARD_BYTES
+    last = Answered.read(party.answers(job))
+    expected = (last.step, last.step + bool(last.expects)) if last is not None else ()
+    return MOST_BYTES // len(_WHICH) if step in expected else 0
+
+
+def _whole(post: JobFiles, record: ConfigRecord, name: str, limit: int) -> Data:
+    """Content of a request that came at once or in parts."""
+    hashes = _bytes(record, "hashes")
+    if not hashes:
+        return _bytes(record, "body")
+    names = [f"{name}-{index}" for index in range(count_hashes(hashes, limit))]
+    return join_parts([post.read(each, 1)[0] for each in names if post.has(each)], hashes)
+
+
+def _clean(post: JobFiles, *keep: str) -> None:
+    """Delete the parts of requests and replies but for those whose names begin like this."""
+    if os.path.isdir(post.path):  # noqa: PTH112 - for every message, so the quicker one
+        post.drop(*(path.name for path in post.path.iterdir() if not path.name.startswith(keep)))
+
+
+def _party(organisation: Organisation) -> Party:
+    """The organisation in the phase; kept while its data and settings stay the same."""
+    use_processes(organisation.settings.encryption_processes)
+    if kept := _parties.get(organisation):
+        return kept
+    secrets, pinned = _secrets(organisation)
+    party = Party(
+        subgraph=organisation.subgraph,
+        spec=organisation.settings.offline_spec,
+        secrets=secrets,
+        root=organisation.store.root,
+        policy=organisation.policy,
+        run=organisation.settings.digest(),
+        pinned=pinned,
+    )
+    _parties[organisation] = party
+    return party
+
+
+def _secrets(organisation: Organisation) -> tuple[Secrets, frozenset[str]]:
+    """The organisation's secrets, and whom it has pinned by itself."""
+    if organisation.folder is None:
+        simulated = simulated_secrets(organisation.settings.seed, organisation.name)
+        return simulated, organisation.named
+    pins = org_pins(organisation.folder / "org.toml")
+    trust = organisation.settings.trust_on_first_use and organisation.policy.trust_on_first_use
+    own_pins = frozenset(pins)
+    where = organisation.store.root / "offline"
+    if organisation.federation is not None:
+        own = stored_secrets(where, {}, trust=False).identity.fingerprint
+        given = federation_pins(organisation.federation, organisation.name, own)
+        pins = merge_pins(pins, given)
+    return stored_secrets(where, pins, trust=trust), own_pins

@@ -1,0 +1,283 @@
+"""The organisation that a client speaks for: its data, its store and its model."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flwr.app import Context
+
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.flower.client.kept import read_guesses
+from fedlap_app.flower.task import Task
+from fedlap_app.graphs.federation import load_member
+from fedlap_app.graphs.folder import federation_folders, read_folder
+from fedlap_app.graphs.schema import schema_digest
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.models.specs import ModelSpec
+from fedlap_app.privacy.federation import FILE as FEDERATION_FILE
+from fedlap_app.privacy.pins import org_pins
+from fedlap_app.privacy.policy import SAFE, SIMULATED, Policy, read_policy
+from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import places
+from fedlap_app.store.folders import Store
+from fedlap_app.sums.job.bases import Bases
+
+if TYPE_CHECKING:  # torch is imported only by the handlers that train
+    from torch import nn
+
+    from fedlap_app.models.tensors import GraphTensors
+
+_CACHED = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Organisation:
+    """What the handlers of one client work with.
+
+    `folder` is set in a deployment only, and so is `federation`, the file of pinned fingerprints.
+    `policy` is that of its folder, and `named` the organisations that this pins by name, which
+    is what counts in a simulation, where all fingerprints follow from the seed.
+    """
+
+    subgraph: Subgraph
+    settings: Settings
+    store: Store
+    folder: Path | None = None
+    federation: Path | None = None
+    policy: Policy = SAFE
+    named: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """Name of the organisation."""
+        return self.subgraph.name
+
+    @cached_property
+    def schema(self) -> str:
+        """Hash of class names and feature columns, which all organisations must share."""
+        return schema_digest(self.subgraph)
+
+    @property
+    def deployed(self) -> bool:
+        """Whether this is no simulation, so that what it writes must survive a power failure."""
+        return self.folder is not None
+
+    @cached_property
+    def agreed(self) -> str:
+        """Digest of the settings, by which parties and messages of a run are compared."""
+        return self.settings.digest()
+
+    @cached_property
+    def model_spec(self) -> ModelSpec:
+        """The model that the settings ask for, on this schema."""
+        return self.settings.model_spec(self.subgraph.num_features, self.subgraph.num_classes)
+
+    @cached_property
+    def tensors(self) -> "GraphTensors":
+        """The subgraph on the client's device."""
+        from fedlap_app.methods.fedlap_rows import with_share
+        from fedlap_app.models.device import pick_device
+        from fedlap_app.models.tensors import GraphTensors
+
+        device = pick_device(self.settings.device)
+        tensors = GraphTensors.from_subgraph(self.subgraph, self.model_spec, device)
+        return with_share(tensors, self.subgraph, self.settings)
+
+    @cached_property
+    def model(self) -> "nn.Module":
+        """The model; every handler that uses it loads its parameters first."""
+        from fedlap_app.methods.fedlap_plus import method_model
+
+        spec = self.model_spec
+        held = self.subgraph.num_nodes + self.subgraph.num_external
+        model = method_model(self.settings, spec.num_features, spec.num_classes, held=held)
+        return model.to(self.tensors.device)
+
+    def tensors_for(self, task: Task) -> "GraphTensors":
+        """The tensors with the basis and the guessed labels that the task names."""
+        if not task.basis and not task.stage:
+            return self.tensors
+        if task not in self._prepared:
+            self._prepared.clear()
+            self._prepared[task] = self._prepare(task)
+        return self._prepared[task]
+
+    def _prepare(self, task: Task) -> "GraphTensors":
+        from fedlap_app.methods.fedlap_plus import attach
+
+        tensors = self.tensors
+        if task.basis:
+            bases = Bases(self.store.root / "basis")
+            found = bases.find(task.basis, self.subgraph.fingerprint())
+            tensors = attach(tensors, found, self.settings)
+        if task.stage:
+            tensors = tensors.with_guesses(read_guesses(self.store, task))
+        return tensors
+
+    @cached_property
+    def _prepared(self) -> "dict[Task, GraphTensors]":
+        return {}
+
+
+class Seat(Context):
+    """Context of a client in this process whose organisation is there already.
+
+    Parameters
+    ----------
+    context : Context
+        What Flower knows of the client.
+    organisation : Organisation
+        Whom the client speaks for; it lives as long as the grid.
+    """
+
+    def __init__(self, context: Context, organisation: Organisation) -> None:
+        super().__init__(
+            context.run_id, context.node_id, context.node_config, context.state, context.run_config
+        )
+        self.organisation = organisation
+
+
+_organisations: "OrderedDict[Hashable, Organisation]" = OrderedDict()
+
+
+def organisation_of(context: Context) -> Organisation:
+    """Organisation of a client, from its node configuration.
+
+    A process that serves many messages keeps it; one that was started for a single message
+    builds it from the organisation folder or from the data cache.
+    """
+    if isinstance(context, Seat):
+        return context.organisation
+    settings = parse_settings(context.run_config)
+    key = _identity(context, settings)
+    if key in _organisations:
+        _organisations.move_to_end(key)
+        return _organisations[key]
+    organisation = _load(context, settings)
+    _organisations[key] = organisation
+    while len(_organisations) > _CACHED:
+        _organisations.popitem(last=False)
+    return organisation
+
+
+def _identity(context: Context, settings: Settings) -> Hashable:
+    """What an organisation depends on, the state of its files included."""
+    folder = _own_folder(context, settings)
+    stamp = _stamp(folder) if folder else ""
+    federation = federation_file(context)
+    if federation is not None and federation.is_file():
+        stamp += str(federation.stat().st_mtime_ns)
+    return tuple(sorted(context.node_config.items())), settings, stamp, places.home()
+
+
+def _stamp(folder: Path) -> str:
+    """Changes whenever a file of the organisation folder does."""
+    files = sorted(entry for entry in folder.glob("*") if entry.is_file())
+    return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files])
+
+
+def _load(context: Context, settings: Settings) -> Organisation:
+    folder = _own_folder(context, settings)
+    if folder is not None:
+        subgraph = read_folder(folder, directed=settings.directed)
+    else:
+        index, count = _partition(context, settings)
+        try:
+            subgraph = load_member(settings.with_clients(count).data_spec, index)
+        except DataError as error:
+            # Benchmark data is public, so the server may read what is wrong with it.
+            raise ConfigError(str(error)) from None
+    store = Store(_store_root(context, settings, subgraph.name))
+    if not _is_deployed(context):
+        return _simulated(subgraph, settings, store, folder)
+    policy = read_policy(folder, SAFE) if folder else SAFE
+    return Organisation(subgraph, settings, store, folder, federation_file(context), policy)
+
+
+def hand_over(subgraph: Subgraph, settings: Settings, folder: Path | None) -> Organisation:
+    """Organisation of a simulation whose part is in memory.
+
+    Parameters
+    ----------
+    subgraph : Subgraph
+        What it holds.
+    settings : Settings
+        Of the run.
+    folder : Path | None
+        Organisation folder that the part was read from, whose policy counts.
+    """
+    store = Store(_simulated_root(settings, subgraph.name))
+    return _simulated(subgraph, settings, store, folder)
+
+
+def _simulated(
+    subgraph: Subgraph, settings: Settings, store: Store, folder: Path | None
+) -> Organisation:
+    policy = read_policy(folder, SIMULATED) if folder else SIMULATED
+    named = org_pins(folder / "org.toml") if folder else ()
+    return Organisation(subgraph, settings, store, policy=policy, named=frozenset(named))
+
+
+def _is_deployed(context: Context) -> bool:
+    """Whether the client has a folder of its own, so that no secret may follow from a seed."""
+    return "data-dir" in context.node_config
+
+
+def federation_file(context: Context) -> Path | None:
+    """The federation file that the node configuration names, else the one beside org.toml."""
+    if "federation" in context.node_config:
+        return Path(str(context.node_config["federation"]))
+    if not _is_deployed(context):
+        return None
+    beside = Path(str(context.node_config["data-dir"])) / FEDERATION_FILE
+    return beside if beside.is_file() else None
+
+
+def _own_folder(context: Context, settings: Settings) -> Path | None:
+    """The organisation folder, when the client has one."""
+    if "data-dir" in context.node_config:
+        return Path(str(context.node_config["data-dir"]))
+    if not settings.data:
+        return None
+    index, count = _partition(context, settings)
+    folders = federation_folders(Path(settings.data))
+    if len(folders) != count:
+        raise ConfigError(
+            f"{settings.data} holds {len(folders)} organisation folders but the simulation has "
+            f"{count} nodes: start it with num-supernodes={len(folders)}"
+        )
+    return folders[index]
+
+
+def _partition(context: Context, settings: Settings) -> tuple[int, int]:
+    """Index of the client and number of clients, in a simulation."""
+    try:
+        index = int(context.node_config["partition-id"])
+        count = int(context.node_config["num-partitions"])
+    except KeyError:
+        raise ConfigError(
+            "this node has neither data-dir nor partition-id: start the SuperNode with "
+            "--node-config \"data-dir='/path/to/organisation'\""
+        ) from None
+    if settings.clients not in (0, count):
+        raise ConfigError(
+            f"clients = {settings.clients} but the simulation has {count} nodes: set clients = 0 "
+            f"or start it with num-supernodes={settings.clients}"
+        )
+    return index, count
+
+
+def _store_root(context: Context, settings: Settings, name: str) -> Path:
+    if "store-dir" in context.node_config:
+        return Path(str(context.node_config["store-dir"]))
+    if "data-dir" in context.node_config:
+        return Path(str(context.node_config["data-dir"])) / "store"
+    return _simulated_root(settings, name)
+
+
+def _simulated_root(settings: Settings, name: str) -> Path:
+    root = Path(settings.store_dir) if settings.store_dir else places.stores_dir()
+    return root / name

@@ -1,0 +1,159 @@
+"""How much a training run may ask: one model a round, rounds that only move forward.
+
+A run is bound to the settings that it joined with. In each stage it may have one model scored after
+the rounds and one kept. What was asked last is in the store before the answer leaves, so that the
+same message may come again and another one in its place may not. This limits how fast models read
+out the data, and no more.
+"""
+
+import json
+
+from flwr.app import RecordDict
+
+from fedlap_app.errors import ProtocolError, RunError
+from fedlap_app.flower.client.kept import RATION, training_job
+from fedlap_app.flower.client.organisation import Organisation
+from fedlap_app.flower.client.runs import Runs
+from fedlap_app.flower.client.training_ledger import ALONE, is_last
+from fedlap_app.flower.records import digest_of
+from fedlap_app.flower.task import Late, Task
+from fedlap_app.privacy.policy import Policy
+from fedlap_app.settings import Settings
+from fedlap_app.store.rewritten import RewrittenFile
+
+_LATE: dict[int, str] = {Late.EVALUATE: "the scoring", Late.KEEP: "the keeping"}
+
+
+def join(organisation: Organisation, run: int) -> None:
+    """Bind a run to its settings, if the organisation's policy allows them."""
+    _require_allowed(organisation.policy, organisation.settings)
+    with organisation.store.lock():
+        runs = Runs(organisation)
+        began = _record(organisation, run).read() or {"settings": runs.settings_of(run)}
+        if began["settings"] is not None:
+            _require_same(organisation, run, began["settings"])
+        runs.join(run)
+
+
+def admit(
+    organisation: Organisation, run: int, content: RecordDict, number: int, *, alone: bool = False
+) -> Task:
+    """Enter a message, before it is answered, that the run may send now.
+
+    Parameters
+    ----------
+    organisation, run
+        Who is asked, and the run that the message came in.
+    content, number
+        The message, and its round or which `Late` message it is.
+    alone : bool (default: False)
+        Whether it asks for training without exchange.
+
+    Returns
+    -------
+    Task
+        What the message is about.
+    """
+    task, settings = Task.of(content), organisation.settings
+    if task.run != run:
+        raise ProtocolError(
+            f"the message is about run {task.run} and came in run {run}: it was not made by this "
+            "app's server"
+        )
+    _require_allowed(organisation.policy, settings)
+    _require_planned(settings, task, number, alone=alone)
+    step, asked = task.step(number), digest_of(content)
+    with organisation.store.lock():
+        record = _record(organisation, run)
+        known = record.read()
+        if known is None:
+            known = _begin(organisation, run)
+        _require_same(organisation, run, known["settings"])
+        last = int(known["step"])
+        if step == last and asked == known["asked"]:
+            return task
+        _require_next(task, number, last, alone=alone)
+        known = {
+            "settings": organisation.agreed,
+            "step": step,
+            "asked": asked,
+            "finished": is_last(settings, task, number),
+        }
+        record.write(json.dumps(known))
+    return task
+
+
+def _record(organisation: Organisation, run: int) -> RewrittenFile:
+    path = organisation.store.job(training_job(run)).path / RATION
+    return RewrittenFile(path, durable=organisation.deployed)
+
+
+def _begin(organisation: Organisation, run: int) -> dict[str, str | int]:
+    """The state of a run before its first message."""
+    runs = Runs(organisation)
+    joined = runs.settings_of(run)
+    if joined is None:
+        raise RunError(f"run {run} asks to train and did not join before: start a new run")
+    _require_same(organisation, run, joined)
+    runs.begin()
+    return {"settings": joined, "step": -1, "asked": ""}
+
+
+def _require_same(organisation: Organisation, run: int, digest: object) -> None:
+    if digest != organisation.agreed:
+        raise RunError(
+            f"run {run} joined with other settings than it has now: settings stay the same within "
+            "a run, start a new one"
+        )
+
+
+def _require_next(task: Task, number: int, last: int, *, alone: bool) -> None:
+    """Refuse a message that is not after the last one, or scores a stage that it was not in."""
+    what = _LATE.get(number, f"round {number}")
+    if task.step(number) <= last:
+        raise RunError(
+            f"it was asked for {what} of stage {task.stage} or for what follows before, with "
+            "another model: it answers one model a round and no earlier round, start a new run"
+        )
+    if number in _LATE and not alone and last < task.step(1):
+        raise RunError(
+            f"it took part in no round of stage {task.stage} of this run, so it scores no model "
+            "of it"
+        )
+
+
+def _require_planned(settings: Settings, task: Task, number: int, *, alone: bool) -> None:
+    """Refuse what the settings of the run do not plan."""
+    if alone != (settings.method == ALONE):
+        raise ProtocolError(
+            f"method = '{settings.method}' asks for no such training: the message was not made by "
+            "this app's server"
+        )
+    planned = 1 <= number <= settings.rounds or number in _LATE
+    if not planned or not 0 <= task.stage <= settings.self_training:
+        raise ProtocolError(
+            f"round {number} of stage {task.stage} is beyond rounds = {settings.rounds} or "
+            f"self-training = {settings.self_training} of this run: start a new run"
+        )
+
+
+def _require_allowed(policy: Policy, settings: Settings) -> None:
+    """Refuse a run whose settings pass a limit of the policy."""
+    if settings.single_gradients and not policy.server_steps:
+        raise RunError(
+            "optimizer-at = 'server', or one epoch of sgd, shows the server single gradients, "
+            "which its policy does not allow (server-steps): set optimizer-at = 'client' and "
+            "optimizer = 'adam'"
+        )
+    stages = settings.self_training + 1
+    questions = 0 if settings.method == ALONE else 2 * stages
+    for what, count, key, most in (
+        ("training rounds", settings.rounds * stages, "most-rounds", policy.most_rounds),
+        ("stages of self-training", settings.self_training, "most-stages", policy.most_stages),
+        ("evaluations", questions, "most-evaluations", policy.most_evaluations),
+    ):
+        if most is not None and count > most:
+            raise RunError(
+                f"the run plans {count} {what} and its policy allows {most} ({key}): set fewer "
+                "rounds or a smaller self-training"
+            )

@@ -1,0 +1,88 @@
+"""Whole runs in this process, without Flower's own processes: what `fedlap train` does."""
+
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.flower.client.organisation import hand_over
+from fedlap_app.flower.grids.local_grid import (
+    InProcessGrid,
+    Listener,
+    new_run_id,
+    partition_configs,
+    unheard,
+)
+from fedlap_app.flower.server.central import run_central
+from fedlap_app.flower.server.observer import Observer
+from fedlap_app.flower.server.parts import Parts
+from fedlap_app.flower.server.run import run
+from fedlap_app.graphs.folder import federation_folders
+from fedlap_app.settings import Settings
+
+# Flower's own simulation has two nodes unless told otherwise.
+DEFAULT_CLIENTS = 2
+
+
+def run_in_process(
+    settings: Settings, observer: Observer, run_id: int | None = None, parts: Parts = ()
+) -> dict[str, Any]:
+    """Run the settings' method on the in-process grid and return the summary.
+
+    Parameters
+    ----------
+    settings
+        Settings of the run.
+    observer
+        Is told of every round.
+    run_id
+        Number of the run (default: a new one).
+    parts
+        What the organisations hold (default: what the settings name).
+    """
+    run_id = run_id or new_run_id()
+    settings = settings.with_clients(len(parts) or count_clients(settings))
+    if settings.store_dir:
+        _make_folder(Path(settings.store_dir))
+    if settings.method == "central":
+        return run_central(settings, run_id, observer, parts)
+    return run(make_grid(settings, run_id, parts), settings, observer)
+
+
+def make_grid(
+    settings: Settings, run_id: int | None = None, parts: Parts = (), listener: Listener = unheard
+) -> InProcessGrid:
+    """An in-process grid for the settings, whose `clients` is set."""
+    from fedlap_app.flower.client.app import app
+
+    return InProcessGrid(
+        app,
+        partition_configs(settings.clients),
+        settings.to_config(),
+        run_id=run_id or new_run_id(),
+        organisations=[hand_over(part.subgraph, settings, part.folder) for part in parts],
+        listener=listener,
+    )
+
+
+def _make_folder(path: Path) -> None:
+    """Make the folder of the stores; in one process its fault can be told in full."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"store-dir = '{path}' cannot be a folder of stores ({error.strerror}): name a folder "
+            "that can be written"
+        ) from None
+
+
+def count_clients(settings: Settings) -> int:
+    """How many organisations take part when nobody else says so."""
+    if not settings.data:
+        return settings.clients or DEFAULT_CLIENTS
+    count = len(federation_folders(Path(settings.data)))
+    if settings.clients not in (0, count):
+        raise DataError(
+            f"{settings.data} holds {count} organisation folders but clients = "
+            f"{settings.clients}: leave clients out"
+        )
+    return count

@@ -1,0 +1,1 @@
+"""The server's side: gathers organisations, runs both phases, writes the run folder."""

@@ -1,0 +1,67 @@
+"""The method `local`: every organisation trains alone, and only counts and losses come back."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flwr.app import RecordDict
+
+from fedlap_app.flower.grids.member_grid import Member, MemberGrid
+from fedlap_app.flower.records import numbers
+from fedlap_app.flower.server.observer import Observer
+from fedlap_app.flower.server.outcome import Outcome, StageScores
+from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.flower.task import Task
+from fedlap_app.methods.scores import total, unpack
+from fedlap_app.settings import Settings
+
+
+def run_local(
+    grid: MemberGrid,
+    members: Sequence[Member],
+    settings: Settings,
+    folder: RunFolder,
+    observer: Observer,
+    basis: str,
+) -> Outcome:
+    """Ask every member once; each keeps its own best validation round and ignores the basis."""
+    content = RecordDict({"config": Task(grid.run.run_id).to_config()})
+    replies = grid.ask(members, "train.alone", content, settings.step_timeout)
+    trained = {name: _stages(reply) for name, reply in replies.items()}
+    stages: list[StageScores] = []
+    for stage in range(settings.self_training + 1):
+        histories = [rows[stage].history for rows in trained.values()]
+        rounds = max(len(history) for history in histories)
+        for number in range(1, rounds + 1):
+            # Who ended early keeps the scores of its last round.
+            row = total([history[min(number, len(history)) - 1] for history in histories])
+            folder.add_round({"stage": stage, "round": number, **row})
+            count = (settings.self_training + 1) * settings.rounds
+            observer.round_done(stage * settings.rounds + number, count, row)
+        clients = {name: rows[stage].scores for name, rows in trained.items()}
+        stages.append(StageScores(None, None, rounds, clients))
+    return Outcome(stages, None)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One member's scores in a stage: of its best round and of every round."""
+
+    scores: dict[str, float]
+    history: list[dict[str, float]]
+
+
+def _stages(reply: RecordDict) -> list[_Stage]:
+    """The flat lists of a reply, cut into stages and rounds."""
+    rounds = [int(count) for count in numbers(reply, "rounds")]
+    scores, history = numbers(reply, "scores"), numbers(reply, "history")
+    width = len(scores) // len(rounds)
+    best, rows = (
+        [unpack(flat[start : start + width]) for start in range(0, len(flat), width)]
+        for flat in (scores, history)
+    )
+    ends = list(itertools.accumulate(rounds))
+    return [
+        _Stage(best[stage], rows[end - count : end])
+        for stage, (count, end) in enumerate(zip(rounds, ends, strict=True))
+    ]

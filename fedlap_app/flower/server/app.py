@@ -1,0 +1,37 @@
+"""The ServerApp: reads the settings, runs the phases, says in one sentence what went wrong."""
+
+from logging import ERROR
+
+from flwr.app import Context
+from flwr.common.logger import log
+from flwr.serverapp import Grid, ServerApp
+
+from fedlap_app.errors import ConfigError, FedLapError
+from fedlap_app.flower.server.observer import LogObserver
+from fedlap_app.flower.server.run import run
+from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.logs import use_logs_as_asked
+from fedlap_app.settings import Settings, parse_settings
+
+use_logs_as_asked()
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run both phases with the settings of the run configuration."""
+    try:
+        run(grid, _settings(grid, context), LogObserver())
+    except FedLapError as error:
+        log(ERROR, "%s", error)
+        raise
+
+
+def _settings(grid: Grid, context: Context) -> Settings:
+    """Settings of the run; a refusal is left in a run folder, where `fedlap run` finds it."""
+    try:
+        return parse_settings(context.run_config)
+    except ConfigError as error:
+        folder = RunFolder.create(Settings(), grid.run.run_id)
+        folder.write_json("error.json", {"error": str(error)})
+        raise

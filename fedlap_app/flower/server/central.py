@@ -1,0 +1,44 @@
+"""The method `central`: all subgraphs in one place, as an upper bound."""
+
+from typing import Any
+
+from fedlap_app.flower.server.observer import Observer
+from fedlap_app.flower.server.outcome import Outcome, StageScores
+from fedlap_app.flower.server.parts import Parts, subgraphs_of
+from fedlap_app.flower.server.run_folder import CONFIG, RunFolder
+from fedlap_app.flower.server.summary import Clock, write_summary
+from fedlap_app.graphs.graph import join
+from fedlap_app.graphs.schema import schema_digest
+from fedlap_app.methods.alone import train_alone
+from fedlap_app.methods.scores import pack, total, unpack
+from fedlap_app.models.device import pick_device
+from fedlap_app.models.tensors import GraphTensors
+from fedlap_app.settings import Settings
+
+
+def run_central(
+    settings: Settings, run_id: int, observer: Observer, parts: Parts = ()
+) -> dict[str, Any]:
+    """Train one model on the whole graph and write the run folder."""
+    clock = Clock()
+    folder = RunFolder.create(settings, run_id)
+    folder.write_json(CONFIG, settings.to_config())
+    whole = join(subgraphs_of(settings, parts))
+    spec = settings.model_spec(whole.num_features, whole.num_classes)
+    tensors = GraphTensors.from_subgraph(whole, spec, pick_device(settings.device))
+    clock.lap("gather")
+    results = train_alone(tensors, spec, settings, whole.name)
+    stages: list[StageScores] = []
+    for stage, result in enumerate(results):
+        for number, scores in enumerate(result.history, start=1):
+            totals = total([unpack(scores)])
+            folder.add_round({"stage": stage, "round": number, **totals})
+            count = len(results) * settings.rounds
+            observer.round_done(stage * settings.rounds + number, count, totals)
+        clients = {whole.name: unpack(pack(result.evaluation))}
+        rounds = len(result.history)
+        stages.append(StageScores(result.best_stage, result.best_round, rounds, clients))
+    clock.lap("train")
+    outcome = Outcome(stages, results[-1].parameters)
+    schema = schema_digest(whole)
+    return write_summary(folder, settings, outcome, run_id=run_id, schema=schema, clock=clock)

@@ -1,0 +1,1 @@
+"""Files and folders on this machine: whole or absent, private, locked, in one place."""

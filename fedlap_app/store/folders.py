@@ -1,0 +1,200 @@
+"""The client store: a local folder with one lock, atomic writes and one folder a job."""
+
+import fcntl
+import io
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ConfigError, FedLapError
+from fedlap_app.store.files import writing
+
+MARKER = "fedlap-store"
+MOST_LOG_BYTES = 2**23
+_SAYS = "A client store of FedLap: `fedlap clean-store` makes room in it.\n"
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+class StoreError(FedLapError):
+    """The store cannot be read, written or locked."""
+
+
+class Store:
+    """Files that one organisation keeps between messages and runs.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the store; created with access for its owner only.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        try:
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StoreError(
+                f"the client store {root} cannot be created ({error.strerror}): "
+                "set store-dir to a folder that can be written"
+            ) from error
+
+    @contextmanager
+    def lock(self, timeout: float = 60.0) -> Iterator[None]:
+        """Hold the store's only lock, so that two processes never work on one store."""
+        _acquire(self._lock_file.fileno(), self.root, timeout)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock_file.fileno(), fcntl.LOCK_UN)
+
+    @cached_property
+    def _lock_file(self) -> IO[str]:
+        # Open as long as the store: a message in the offline phase takes a few milliseconds.
+        with writing("lock"):
+            file = (self.root / "lock").open("a")
+        marker = self.root / MARKER
+        if not marker.exists():
+            with writing(MARKER):
+                marker.write_text(_SAYS, encoding="utf-8")
+        return file
+
+    def job(self, job: str) -> "Folder":
+        """Folder of one job."""
+        return Folder(self.root / "jobs" / _safe(job))
+
+    def jobs(self) -> list[str]:
+        """Names of the jobs that have a folder."""
+        found = (self.root / "jobs").glob("*")
+        return sorted(each.name for each in found if each.is_dir() and not each.is_symlink())
+
+    def forget(self, job: str) -> None:
+        """Delete the folder of a job."""
+        shutil.rmtree(self.root / "jobs" / _safe(job), ignore_errors=True)
+
+    @property
+    def common(self) -> "Folder":
+        """Folder of what is not bound to a job."""
+        return Folder(self.root / "common")
+
+
+class Folder:
+    """Named files below a folder; a file is whole or absent, never in between."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def has(self, name: str) -> bool:
+        """Whether the file is there."""
+        return (self.path / _safe(name)).is_file()
+
+    def write(self, name: str, content: bytes) -> Path:
+        """Write a file atomically and sync it to disk."""
+        target = self.path / _safe(name)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _replace(target, content)
+        except OSError as error:
+            raise StoreError(
+                f"{target} cannot be written ({error.strerror}): free some space or set store-dir"
+            ) from error
+        return target
+
+    def read(self, name: str) -> bytes:
+        """Content of a file."""
+        try:
+            return (self.path / _safe(name)).read_bytes()
+        except OSError as error:
+            raise StoreError(
+                f"{self.path / name} cannot be read ({error.strerror}): was the store deleted?"
+            ) from None
+
+    def append_line(self, name: str, line: str) -> None:
+        """Add a line to a log file; one that has become too large begins anew."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self.path / _safe(name)
+        # Whoever can send messages can fill a log: the newest lines stay.
+        full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
+        with path.open("w" if full else "a", encoding="utf-8") as handle:
+            handle.write(line.rstrip("\n") + "\n")
+
+    def write_json(self, name: str, value: Any) -> Path:  # noqa: ANN401 - any JSON value
+        """Write a value as JSON."""
+        return self.write(name, json.dumps(value, indent=2, sort_keys=True).encode())
+
+    def read_json(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
+        """Read a JSON value."""
+        try:
+            return json.loads(self.read(name))
+        except ValueError:
+            raise StoreError(f"{self.path / name} is damaged: delete it and run again") from None
+
+    def write_array(self, name: str, array: NDArray[Any]) -> Path:
+        """Write one array in numpy's own format."""
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        return self.write(name, buffer.getvalue())
+
+    def read_array(self, name: str) -> NDArray[Any]:
+        """Read an array, memory-mapped and read-only."""
+        try:
+            array: NDArray[Any] = np.load(
+                self.path / _safe(name), mmap_mode="r", allow_pickle=False
+            )
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self.path / name} cannot be read: {error}") from None
+        return array
+
+
+def _safe(name: str) -> str:
+    """Refuse names that could leave the store."""
+    if not _SAFE.fullmatch(name):
+        raise ConfigError(
+            f"'{name}' cannot name a file of the store: use letters, digits, '.', '_' and '-'"
+        )
+    return name
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Write beside the target, sync, rename, sync the folder."""
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _acquire(descriptor: int, root: Path, timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"the client store {root} is in use by another process for over "
+                    f"{timeout:g} s: end that process or set another store-dir"
+                ) from None
+            time.sleep(0.01)
+        else:
+            return

@@ -1,0 +1,213 @@
+"""What others can learn about edges, before a run: for a federation, or for one organisation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.graphs.folder import read_folder
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.privacy.density import Density, density_of, own_density
+from fedlap_app.settings import Settings
+from fedlap_app.studies.audit.exposure import (
+    BOTH_ROWS,
+    TABLE,
+    WORST,
+    Target,
+    limits,
+    measures,
+    most_exposed,
+    table_of,
+)
+from fedlap_app.studies.audit.leverages import Leverages, leverages_of
+from fedlap_app.studies.audit.scaling import row_scaling
+from fedlap_app.studies.audit.server_view import own_server_view, server_view
+from fedlap_app.studies.audit.solvable import Solvable, at_most_solvable, solvable_of, total_share
+from fedlap_app.studies.planning.plan import find_subgraphs
+from fedlap_app.studies.planning.shape import shape_of
+from fedlap_app.sums.job.bases import Bases
+
+WHOLE = "whole graph"
+CLIENT = "one curious client, from its own sums and edges alone"
+_PAPER = (
+    "the paper's own reading: whole graph as the target, p = 2 x (directed entries) / n^2, which "
+    "counts every edge twice"
+)
+_TRUE = "each organisation's own nodes, and the share of all pairs of the graph that are connected"
+_OWN = "what this organisation alone knows: its own nodes, edges and boundary"
+
+Rows = Mapping[str, NDArray[np.float64]]
+"""Rows of the vectors exchanged at each organisation's nodes, scaled as edges multiply them."""
+
+
+def audit_federation(
+    settings: Settings,
+    *,
+    paper_p: bool = False,
+    auc_bound: float = 0.75,
+    counts: Sequence[int] = TABLE,
+    rows: Callable[[Settings], Rows] | None = None,
+    most_entries: int | None = None,
+) -> dict[str, Any]:
+    """Audit a data set, a partition and a configuration.
+
+    Parameters
+    ----------
+    settings
+        Settings of the run.
+    paper_p
+        Take the paper's whole-graph n and its p.
+    auc_bound
+        AUC that must not be exceeded.
+    counts
+        Vectors exchanged in the table.
+    rows
+        Computes the basis, for exact leverages (default: the paper's approximation).
+    most_entries
+        Nodes times vectors above which it is not computed (default: no limit).
+    """
+    settings, subgraphs = find_subgraphs(settings)
+    graph = density_of(subgraphs)
+    exchanged = exchanged_vectors(settings)
+    whole = Target(WHOLE, graph.nodes, graph.true_p, exchanged)
+    if paper_p:
+        p = _published(settings, graph).paper_p
+        targets = [replace(whole, density=p)]
+    else:
+        small = most_entries is None or graph.nodes * exchanged <= most_entries
+        known = rows(settings) if rows is not None and small else {}
+        p = graph.true_p
+        targets = [_target(part, p, exchanged, known.get(part.name)) for part in subgraphs]
+        if known:
+            stacked = np.concatenate([known[part.name] for part in subgraphs])
+            whole = replace(whole, leverages=leverages_of(stacked, whole.density))
+    found = [solvable_of(part) for part in subgraphs]
+    return {
+        **_head(settings, settings.data or settings.dataset, _PAPER if paper_p else _TRUE),
+        "partition": settings.partition,
+        "clients": settings.clients,
+        **_worst_case(targets, auc_bound, counts),
+        "whole_graph": {**measures(whole), **limits(whole, auc_bound), "attacker": WORST},
+        "organisations": [] if paper_p else [measures(each) for each in targets],
+        "solvable": _solved(found),
+        "server": server_view(settings, shape_of(subgraphs)),
+    }
+
+
+def audit_organisation(
+    folder: Path,
+    settings: Settings,
+    *,
+    auc_bound: float = 0.75,
+    counts: Sequence[int] = TABLE,
+) -> dict[str, Any]:
+    """Audit one organisation's folder from what that organisation alone knows.
+
+    Its own rows of a finished basis are used where its store holds one that kept all vectors.
+    """
+    part = read_folder(folder, directed=settings.directed)
+    exchanged = exchanged_vectors(settings)
+    store = Path(settings.store_dir) if settings.store_dir else folder / "store"
+    own = _stored_leverages(settings, store, part)
+    target = replace(_target(part, own_density(part), exchanged), leverages=own)
+    solved = solvable_of(part)
+    bounds = at_most_solvable(part)
+    return {
+        **_head(settings, str(folder), _OWN),
+        **_worst_case([target], auc_bound, counts),
+        "organisations": [measures(target)],
+        "partners": list(part.partners),
+        "solvable": _solved([solved]),
+        "solvable_by_partners_at_most": [
+            {"attacker": f"the partner {each.name} alone", **_counts(each)} for each in bounds
+        ],
+        "server": own_server_view(settings, part),
+    }
+
+
+def exchanged_vectors(settings: Settings) -> int:
+    """M: columns of all block products; `directed` sends A'q and then A (A'q)."""
+    return settings.vectors * (2 if settings.operator == "directed" else 1)
+
+
+def one_line(settings: Settings) -> str:
+    """What to tell before a run: the worst-case attacker against the most exposed organisation."""
+    _, subgraphs = find_subgraphs(settings)
+    density, vectors = density_of(subgraphs).true_p, exchanged_vectors(settings)
+    targets = [_target(part, density, vectors) for part in subgraphs]
+    worst = measures(most_exposed(targets))
+    return (
+        f"Privacy: the paper's worst-case attacker (knows every other entry of the "
+        f"{worst['vectors']} vectors exchanged, all degrees and p) tells edges inside "
+        f"{worst['target']} ({worst['nodes']} nodes, density {worst['density']:.2g}) from other "
+        f"pairs with AUC {worst['auc']:.3f}; see `fedlap audit`"
+    )
+
+
+def _target(
+    part: Subgraph, density: float, vectors: int, rows: NDArray[np.float64] | None = None
+) -> Target:
+    exact = None if rows is None else leverages_of(rows, density)
+    return Target(part.name, part.num_nodes, density, vectors, exact)
+
+
+def _published(settings: Settings, graph: Density) -> Density:
+    """Counts of the graph as it was published: an edge that has a direction is one entry."""
+    if settings.data or settings.directed:
+        return graph
+    return density_of(find_subgraphs(replace(settings, directed=True))[1])
+
+
+def _head(settings: Settings, source: str, reading: str) -> dict[str, Any]:
+    return {
+        "data": source,
+        "operator": settings.operator,
+        "backend": settings.backend,
+        "hide_topology": settings.hide_topology,
+        "reading": reading,
+    }
+
+
+def _worst_case(
+    targets: Sequence[Target], auc_bound: float, counts: Sequence[int]
+) -> dict[str, Any]:
+    worst = most_exposed(targets)
+    found = limits(worst, auc_bound)
+    return {
+        "attacker": WORST,
+        "attacker_both_rows": BOTH_ROWS,
+        **measures(worst),
+        **found,
+        "table": table_of(worst, [*counts, worst.vectors]),
+    }
+
+
+def _solved(found: Sequence[Solvable]) -> dict[str, Any]:
+    return {
+        "attacker": CLIENT,
+        "share": total_share(found),
+        "clients": [{"client": each.name, **_counts(each)} for each in found],
+    }
+
+
+def _counts(each: Solvable) -> dict[str, Any]:
+    return {"foreign": each.foreign, "solved": each.solved, "share": each.share}
+
+
+def _stored_leverages(settings: Settings, store: Path, part: Subgraph) -> Leverages | None:
+    """Exact alpha_v from a basis of this graph and these settings that kept all its vectors."""
+    if not store.is_dir():
+        return None
+    spec, bases = settings.offline_spec, Bases(store / "basis")
+    specs, data = {spec.digest(None), spec.digest(settings.seed)}, part.fingerprint()
+    for facts in reversed(bases.facts()):
+        if facts.data != data or facts.spec not in specs:
+            continue
+        basis = bases.load(facts)
+        if basis.certificate.rank == basis.certificate.vectors:
+            scaled = row_scaling(spec, part)[:, None] * np.asarray(basis.U)
+            return leverages_of(scaled, own_density(part))
+    return None

@@ -1,0 +1,62 @@
+"""What the server sees of an offline phase, whatever the back end."""
+
+from typing import Any
+
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.settings import Settings
+from fedlap_app.studies.planning.exchanges import Phase
+from fedlap_app.studies.planning.shape import Part, Shape, shape_of
+from fedlap_app.studies.planning.traffic import traffic_of
+
+SERVER = "the server, which holds no key (a classifier on its views: `fedlap attack`)"
+
+
+def server_view(settings: Settings, shape: Shape) -> dict[str, Any]:
+    """Names, sizes, counts and times; the partners of each member unless they are hidden."""
+    spec = settings.offline_spec
+    traffic = traffic_of(Phase(spec, shape, settings.seed), settings.message_mb)
+    return {
+        "attacker": SERVER,
+        "organisations": {
+            part.name: {
+                "slots": _slots(settings, part),
+                "bytes_sent": traffic.up[part.name],
+                "bytes_received": traffic.down[part.name],
+            }
+            for part in shape.parts
+        },
+        "round_trips": traffic.round_trips + traffic.handshake,
+        **_in_any_case(settings),
+        "partners": None if spec.hide_topology else {p.name: list(p.partners) for p in shape.parts},
+    }
+
+
+def own_server_view(settings: Settings, subgraph: Subgraph) -> dict[str, Any]:
+    """The same of one organisation, as far as it can know before a run."""
+    (part,) = shape_of([subgraph]).parts
+    hidden = settings.offline_spec.hide_topology
+    return {
+        "attacker": SERVER,
+        "organisations": {part.name: {"slots": _slots(settings, part)}},
+        **_in_any_case(settings),
+        "partners": None if hidden else {part.name: list(part.partners)},
+    }
+
+
+def _slots(settings: Settings, part: Part) -> int:
+    spec = settings.offline_spec
+    return part.frame(spec).length(spec.width) // spec.width
+
+
+def _in_any_case(settings: Settings) -> dict[str, Any]:
+    nodes = "own nodes" if settings.layout == "full" else "own nodes with a foreign neighbour"
+    return {
+        "slots_are": f"{nodes}, rounded up",
+        "vectors": settings.vectors,
+        "timing": "when each message comes, and how long each client says that it worked",
+        "contents": (
+            "everything, because the back end is plain"
+            if settings.backend == "plain"
+            else f"nothing: sealed by {settings.backend}"
+        ),
+    }

@@ -1,0 +1,143 @@
+"""Check slots: how the recipient of a sum knows that it is the sum of all contributions.
+
+Each contribution carries, behind its values v, the constant 1 and the inner product
+c = u + sum_j w_j v_j modulo the prime p = 2^61 - 1. The weights w of the values are uniform 64-bit
+words from the group key, fresh for every step; the weight u of the 1 is fresh for every sum. The
+slots are added like the values; afterwards the ones must have become the number of contributors,
+and the inner product of the weights with the sum must equal the sum of the inner products. The
+weight of the 1 makes even a vector of zeros depend on everything that it is derived from.
+
+Someone who does not know the weights and changes the sum V into V' passes with a probability of at
+most 2^-60: V' - V has an entry d that is not 0, and since both entries are below p / 2 in absolute
+value (the recipient checks it), d is not 0 modulo p either, so one weight in about p fits. The sums
+of one step may share the weights w, because the slots travel under pads: whoever adds learns
+nothing about w from them, and the first sum that is refused ends the run. Inner products modulo
+2^64 would not do: a change by 2^63 meets every odd weight alike.
+
+The product needs 61 bits times 64 bits. Both sides are cut into four limbs of 16 bits held as
+float64, whose products a matrix product adds exactly (below 2^53 for 2^21 values a chunk).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.sums.pads import CHUNK, Stream
+
+PRIME = (1 << 61) - 1
+SLOTS = 3
+_LIMBS = 4
+_LIMB_BITS = 16
+_HALF = 32
+
+Limbs = NDArray[np.float64]
+
+
+class Weights:
+    """Weights of the values in all sums of one step, drawn as far as they are needed.
+
+    The object serves step after step, so that its memory is used again.
+    """
+
+    def __init__(self) -> None:
+        self.key = b""
+        self._stream: Stream | None = None
+        self._drawn = 0
+        self._limbs: Limbs = np.empty((0, _LIMBS))
+        self._room: Limbs = np.empty((CHUNK, _LIMBS))
+
+    def use(self, key: bytes) -> "Weights":
+        """Go over to the weights of another step, with a key of 32 bytes."""
+        if key != self.key:
+            self.key, self._stream, self._drawn = key, Stream(key), 0
+        return self
+
+    def inner_product(self, words: NDArray[np.int64]) -> int:
+        """Inner product with words below 2^60, modulo the prime."""
+        self._draw(words.size)
+        total = np.zeros((_LIMBS, _LIMBS), dtype=np.int64)
+        for start in range(0, words.size, CHUNK):
+            part = words[start : start + CHUNK]
+            left = self._room[: part.size]
+            left[:] = part.view("<u2").reshape(part.size, _LIMBS)
+            # The upper limb of two's complement has the sign.
+            left[:, -1] = part.view("<i2")[_LIMBS - 1 :: _LIMBS]
+            total += (left.T @ self._limbs[start : start + part.size]).astype(np.int64)
+        exact = sum(
+            cell << _LIMB_BITS * (i + j)
+            for i, row in enumerate(total.tolist())
+            for j, cell in enumerate(row)
+        )
+        return int(exact % PRIME)
+
+    def _draw(self, count: int) -> None:
+        """Draw so many weights, by whole chunks."""
+        if len(self._limbs) < count:
+            room: Limbs = np.empty((-(-count // CHUNK) * CHUNK, _LIMBS))
+            room[: self._drawn] = self._limbs[: self._drawn]
+            self._limbs = room
+        while self._drawn < count and self._stream is not None:
+            words = self._stream.next(CHUNK)
+            self._limbs[self._drawn : self._drawn + CHUNK] = words.view("<u2").reshape(
+                CHUNK, _LIMBS
+            )
+            self._drawn += CHUNK
+
+
+def fill(weights: Weights, one: int, words: NDArray[np.uint64]) -> int:
+    """Write the check slots behind the values of one contribution; gives its inner product.
+
+    The product stands there in halves of 32 bits, so that the sum of many does not wrap.
+
+    Parameters
+    ----------
+    weights : Weights
+        Weights of the values.
+    one : int
+        Weight of the 1.
+    words : array of uint64
+        The values, and room for the slots.
+    """
+    check = (weights.inner_product(words[:-SLOTS].view(np.int64)) + one) % PRIME
+    words[-SLOTS:] = 1, check & ((1 << _HALF) - 1), check >> _HALF
+    return check
+
+
+def verify(weights: Weights, one: int, words: NDArray[np.uint64], count: int) -> None:
+    """Refuse a sum whose check slots do not fit.
+
+    Parameters
+    ----------
+    weights, one
+        Weights of the values and of the 1.
+    words : array of uint64
+        The opened sum with its check slots.
+    count : int
+        Contributions that it must be made of.
+    """
+    found, low, high = (int(word) for word in words[-SLOTS:])
+    verify_count(found, count)
+    content = words[:-SLOTS].view(np.int64)
+    largest = max(content.max(initial=0), -content.min(initial=0))
+    check = (low + (high << _HALF) - one * count) % PRIME
+    if largest > PRIME // 2 or weights.inner_product(content) != check:
+        raise ProtocolError(
+            "A sum was altered on its way, or the members were told different things: "
+            "its check slots do not fit its values; the run must stop."
+        )
+
+
+def verify_count(found: int, count: int) -> None:
+    """Refuse a sum that is not made of `count` contributions, with the reason."""
+    if found == count:
+        return
+    if 0 <= found < count:
+        reason = f"it has too few contributions, {found} instead of {count}"
+    elif count < found <= 4 * count:
+        reason = f"it has too many contributions, {found} instead of {count}"
+    else:
+        reason = (
+            "its pads do not cancel, so a contribution is missing, doubled, altered or from "
+            "another step"
+        )
+    raise ProtocolError(f"A sum was refused: {reason}; the run must stop.")

@@ -1,0 +1,78 @@
+"""Which cards of an organisation have begun a job: none does so twice, and few do in a day.
+
+Cards have serial numbers that only grow. The file ``begun.json`` of the store outlives cards, jobs
+and their cleaning, so that a job that was forgotten can never start again with its secrets.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import ConsentError, ProtocolError, RunError
+from fedlap_app.store.rewritten import RewrittenFile
+
+FILE = "begun.json"
+_DAY = 86_400.0
+_MOST_TIMES = 10_000
+_NOTHING: dict[str, Any] = {"issued": 0, "used": 0, "times": []}
+
+
+class Begun:
+    """The record of one store; the caller holds the store's lock.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    durable
+        Whether it must survive a power failure.
+    """
+
+    def __init__(self, root: Path, *, durable: bool) -> None:
+        self._file = RewrittenFile(root / FILE, durable=durable)
+
+    def next_serial(self) -> int:
+        """Number of a new card."""
+        record = self._read()
+        serial: int = max(record["issued"], record["used"]) + 1
+        self._write({**record, "issued": serial})
+        return serial
+
+    def count(self, most: int | None) -> None:
+        """Take down that a job begins now, unless that is one too many for a day."""
+        record, now = self._read(), time.time()
+        recent = [each for each in record["times"] if each > now - _DAY]
+        if most is not None and len(recent) >= most:
+            raise ConsentError(
+                f"its limit jobs-a-day = {most} is reached: start the run again later, or let the "
+                "organisation raise the limit in its org.toml"
+            )
+        self._write({**record, "times": [*recent, now][-_MOST_TIMES:]})
+
+    def require_unused(self, serial: int) -> None:
+        """Refuse a card that has begun a job before."""
+        if serial <= self._read()["used"]:
+            raise ProtocolError(
+                "The card has begun a job before, and begins no other: start the run again."
+            )
+
+    def use(self, serial: int) -> None:
+        """Take down that a card has begun its job; from now on it begins none."""
+        record = self._read()
+        if serial > record["used"]:
+            self._write({**record, "used": serial})
+
+    def _read(self) -> dict[str, Any]:
+        record = {**_NOTHING, **(self._file.read() or {})}
+        counts = all(isinstance(record[key], int) for key in ("issued", "used"))
+        times = record["times"]
+        if counts and isinstance(times, list) and all(isinstance(t, int | float) for t in times):
+            return record
+        raise RunError(
+            f"{FILE} of the store is damaged: restore it from a backup, or move the store away, "
+            "which makes the organisation another one"
+        )
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._file.write(json.dumps(record), record)

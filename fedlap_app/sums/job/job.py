@@ -1,0 +1,317 @@
+"""One job at one member: each step takes a request and gives the reply and the state after it."""
+
+import warnings
+from dataclasses import replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ConsentError, ProtocolError
+from fedlap_app.privacy.ledger import FINISHED, Entry, Ledger
+from fedlap_app.store.job_files import JobFiles, pack_arrays, unpack_arrays
+from fedlap_app.store.packing import Data, pack, pack_named, pieces, unpack, unpack_named
+from fedlap_app.sums.backend import InsecureWarning
+from fedlap_app.sums.card import verify_cards
+from fedlap_app.sums.choice import make_backend, new_public_key
+from fedlap_app.sums.job import answered as last_answer
+from fedlap_app.sums.job import columns, entries, live
+from fedlap_app.sums.job.agreement import Agreement
+from fedlap_app.sums.job.answered import Answered
+from fedlap_app.sums.job.handshake import Handshake, unpack_senders
+from fedlap_app.sums.job.iteration import Iteration, Sent, first_transcript
+from fedlap_app.sums.job.live import Live
+from fedlap_app.sums.job.messages import (
+    CARDS,
+    COMPARE,
+    CONTRIBUTION,
+    DONE,
+    MISMATCH,
+    PAIRS,
+    ROWS,
+    SHARE,
+    SUMS,
+    Request,
+)
+from fedlap_app.sums.job.party import ANSWERED, Party, Pending, log
+from fedlap_app.sums.job.permission import Permission
+from fedlap_app.sums.job.ritz_share import finish, lead
+from fedlap_app.sums.job.row_keys import name_rows, write_order
+from fedlap_app.sums.keyring import KeyRing, sum_seed
+from fedlap_app.sums.transcript import Transcript
+
+
+class Job:
+    """One job at one member.
+
+    Parameters
+    ----------
+    party
+        The member.
+    job
+        Id of the job.
+    """
+
+    def __init__(self, party: Party, job: str) -> None:
+        self.party = party
+        self.id = job
+        self.files: JobFiles = party.job(job)
+        self.key = self.files.at("")
+        self.kept = live.find(self.key)
+        self.answers = self.kept.answers if self.kept else self.files.newest(ANSWERED)
+        self.permission = Permission(party, job)
+        self.secure = 0.0, 0.0
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What the job has sent and received so far."""
+        return self.kept.ledger if self.kept else self.permission.open_ledger()
+
+    def answer(self, request: Request) -> Data:
+        """Reply to a request: the stored bytes when it is repeated."""
+        last = self.kept.last if self.kept else Answered.read(self.answers)
+        if last_answer.is_repeated(last, request):
+            if request.kind == CARDS:
+                self.party.use(self.id)
+            return last_answer.stored_reply(self.answers)
+        if last is None:
+            return self._cards(request)
+        if last.data != self.party.data or last.spec != self.party.digest:
+            raise ProtocolError(
+                f"The data or the settings of {self.party.name!r} changed during job {self.id}; "
+                "start a new one."
+            )
+        steps = {PAIRS: self._pairs, COMPARE: self._compare, SUMS: self._sums, SHARE: self._share}
+        return steps[request.kind](request, last)
+
+    def _cards(self, request: Request) -> Data:
+        """Verify the cards, agree on keys, and seal a message for every peer."""
+        hello, *cards = map(bytes, unpack(request.common))
+        pending = self.party.shown(hello)
+        secrets = self.party.secrets
+        roster = verify_cards(
+            cards, mine=pending.card, pins=secrets.known, trust_on_first_use=secrets.trust
+        )
+        if roster.job != self.id:
+            raise ProtocolError(f"The cards are not those of job {self.id}; they were altered.")
+        self.permission.require(roster.names)
+        self.permission.say_what_is_weaker()
+        self.party.bind(pending, self.id)
+        self.party.make_room()
+        for accepted in secrets.remember(roster):
+            log.warning("Trusted on first use: %s", accepted)
+        keys = KeyRing.agree(secrets.identity, self.party.name, pending.job_secret, roster)
+        handshake = Handshake(
+            subgraph=self.party.subgraph,
+            spec=self.party.spec,
+            job_secret=pending.job_secret,
+            keys=keys,
+            leader=roster.leader,
+            contribution=secrets.contribution(pending.job_secret, self.id),
+            public_key=self._public_key(pending),
+        )
+        if absent := handshake.absent():
+            self.party.note("missing-organisations.log", absent)
+        handshake.require_partners()
+        sealed = handshake.pair_messages()
+        shown = () if self.party.spec.hide_topology else handshake.partners()
+        state = Answered(
+            hello=pending.hello,
+            step=0,
+            request="",
+            expects=PAIRS,
+            spec=self.party.digest,
+            data=self.party.data,
+            members=roster.members_hash,
+            form=last_answer.FORM,
+        )
+        reply = pack(pack(*(name.encode() for name in shown)), pack_named(sealed))
+        state = state.after(request, PAIRS)
+        self.ledger = self.permission.new_ledger(roster.names)
+        self.ledger.enter(0, 0, entries.of_cards(handshake, len(shown)))
+        state.write(self.answers, reply, handshake.pack())
+        self.party.use(self.id)
+        live.keep(self.key, Live(self.answers, state, handshake, self.ledger))
+        return reply
+
+    def _public_key(self, pending: Pending) -> bytes:
+        """Public key of the own block sums; drawn anew until the reply that shows it is stored."""
+        spec = self.party.spec
+        if spec.rows:
+            return b""
+        return new_public_key(spec.backend, spec.profile, sum_seed(pending.job_secret))
+
+    def _handshake(self, last: Answered) -> Handshake:
+        """The handshake as it was begun."""
+        kept = live.take(self.key)
+        if kept is not None and kept.last is last and isinstance(kept.work, Handshake):
+            return kept.work
+        begun = last_answer.stored_rest(self.answers)
+        return Handshake.unpack(begun, self.party.subgraph, self.party.spec)
+
+    def _pairs(self, request: Request, last: Answered) -> Data:
+        """Compare edges with all peers; agree, or say with whom they differ."""
+        handshake = self._handshake(last)
+        opened = handshake.open(unpack_named(request.own))
+        differing = handshake.differing(opened)
+        if differing:
+            hashes = handshake.edge_hashes(differing)
+            reply = pack(MISMATCH, pack_named(hashes))
+            told = (*entries.of_pairs(handshake), *entries.of_hashes(handshake, differing))
+            self.ledger.enter(request.step, 0, told)
+            last.after(request, COMPARE).write(self.answers, reply, handshake.pack())
+            return reply
+        agreement = handshake.agree(opened, unpack_senders(request.common))
+        told = (*entries.of_pairs(handshake),)
+        if self.party.spec.rows:
+            return self._rows(agreement.keys, request, last, told)
+        transcript = first_transcript(agreement)
+        iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
+        reply = pack(CONTRIBUTION, iteration.begin())
+        told += (*entries.of_contribution(iteration),)
+        state = last.after(request, SUMS, **iteration.facts())
+        return self._keep(iteration, state, reply, told)
+
+    def _rows(
+        self, keys: KeyRing, request: Request, last: Answered, told: tuple[Entry, ...]
+    ) -> Data:
+        """Name the rows and forget the keys: nothing else is asked of the job."""
+        names, order = name_rows(keys, self.party.subgraph)
+        write_order(self.files, order)
+        reply = pack(ROWS, names)
+        self.ledger.enter(request.step, 0, (*told, *entries.of_rows(keys, order.size)), FINISHED)
+        last.after(request, "").write(self.answers, reply)
+        self.answers.trim()
+        self.party.retire(last.hello)
+        return reply
+
+    def _compare(self, request: Request, last: Answered) -> Data:
+        """Count the edges that only one side has; the own ones go to a local log."""
+        sealed: dict[str, Data] = dict(unpack_named(request.own))
+        counts: list[bytes] = []
+        for peer, (found, border) in self._handshake(last).compare(sealed).items():
+            sources, targets = border.ends(self.party.subgraph)
+            path = self.party.note(
+                "edge-mismatch.log",
+                [f"only here, not at {peer}: {sources[i]} {targets[i]} {border.weights[i]:g}"
+                 for i in found.unmatched],
+            )  # fmt: skip
+            log.warning("%s: edges that %s lacks are in %s", self.party.name, peer, path)
+            counts += [peer.encode(), b"%d" % found.only_mine, b"%d" % found.only_theirs]
+        reply = pack(*counts)
+        self.ledger.enter(request.step, 0, (), "edges differ")
+        last.after(request, "").write(self.answers, reply)
+        self.answers.trim()
+        return reply
+
+    def _sums(self, request: Request, last: Answered) -> Data:
+        """Take in the sums and go on to the next contribution, or to the eigenproblem."""
+        iteration = self._take(last)
+        try:
+            received, small = iteration.open(request)
+        except ProtocolError as error:
+            self._end(request, last, str(error))
+            raise
+        kind = entries.TOTALS if iteration.solver is None else entries.SMALL
+        told = (*entries.of_sums(iteration, iteration.sent, kind),)
+        if iteration.solver is None:
+            self._prepare(iteration, small)
+        else:
+            iteration.solver.absorb(received, small)
+        arrays = pack_arrays(iteration.settle())
+        if iteration.done:
+            expects, reply = SHARE, lead(iteration, request.step)
+            told += (*entries.of_lead(iteration),)
+        else:
+            allow = partial(self._allow, iteration.agreement.keys.members)
+            expects, reply = SUMS, pack(CONTRIBUTION, iteration.contribute(request.step, allow))
+            told += (*entries.of_contribution(iteration),)
+        state = last.after(request, expects, **iteration.facts())
+        return self._keep(iteration, state, reply, told, arrays)
+
+    def _end(self, request: Request, last: Answered, reason: str) -> None:
+        """Remember that a sum was refused: the job is over, and no other sum is tried on it."""
+        live.take(self.key)
+        self.ledger.close(f"refused: {reason}")
+        replace(last, expects="", ended=reason).write(self.answers, b"")
+        self.answers.trim()
+        self.files.drop(columns.FILE)
+        self.party.retire(last.hello)
+
+    def _allow(self, members: tuple[str, ...], vectors: int) -> None:
+        """Ask for consent to the next product, and count its vectors before they leave."""
+        try:
+            self.permission.require(members, vectors)
+        except ConsentError as error:
+            self.ledger.close(f"refused: {error}")
+            raise
+        self.permission.count(vectors)
+
+    def _share(self, request: Request, last: Answered) -> Data:
+        """Read the solution, keep the basis and forget the keys."""
+        iteration = self._take(last)
+        basis = finish(iteration, request, last, self.party)
+        self.party.bases.save(basis)
+        reply = pack(DONE)
+        self.ledger.enter(request.step, iteration.columns, entries.of_solution(iteration), FINISHED)
+        last.after(request, "").write(self.answers, reply)
+        self.secure = iteration.meter.take()
+        del iteration, basis
+        self.files.drop(columns.FILE)
+        self.answers.trim()
+        self.party.retire(last.hello)
+        return reply
+
+    def _keep(
+        self,
+        iteration: Iteration,
+        state: Answered,
+        reply: Data,
+        told: tuple[Entry, ...],
+        arrays: Data = b"",
+    ) -> Data:
+        """Store state and reply, then keep the iteration in memory for the next message."""
+        self.ledger.enter(state.step, iteration.columns, told)
+        rest = pieces(iteration.agreement.packed, arrays, iteration.save())
+        state.write(self.answers, reply, [*rest])
+        self.secure = iteration.meter.take()
+        live.keep(self.key, Live(self.answers, state, iteration, self.ledger))
+        return reply
+
+    def _take(self, last: Answered) -> Iteration:
+        """The iteration of the last answer; whatever fails from here on starts from the store."""
+        kept = live.take(self.key)
+        if kept is not None and kept.last is last and isinstance(kept.work, Iteration):
+            return kept.work
+        agreed, state, stored = unpack(last_answer.stored_rest(self.answers), 3)
+        agreement = Agreement.unpack(agreed)
+        transcript = Transcript(bytes.fromhex(last.transcript))
+        iteration = self._iteration(agreement, transcript, Sent(*last.sent))
+        iteration.columns, iteration.numbers = last.columns, last.numbers
+        arrays = unpack_arrays(state)
+        if arrays:
+            totals = np.asarray(arrays.pop("totals"), dtype=np.float64)
+            self._prepare(iteration, totals)
+            iteration.restore(arrays, stored)
+        return iteration
+
+    def _iteration(self, agreement: Agreement, transcript: Transcript, sent: Sent) -> Iteration:
+        with warnings.catch_warnings():
+            # The server says it once for the whole run.
+            warnings.simplefilter("ignore", InsecureWarning)
+            backend = make_backend(
+                self.party.spec.backend,
+                agreement.keys,
+                profile=self.party.spec.profile,
+                senders=agreement.senders,
+            )
+        party = self.party
+        return Iteration(party.subgraph, party.spec, agreement, backend, transcript, sent)
+
+    def _prepare(self, iteration: Iteration, totals: NDArray[np.float64]) -> None:
+        """Make the solver."""
+        rows, vectors = self.party.subgraph.num_nodes, self.party.spec.vectors
+        stored = columns.Columns(self.files, rows, vectors)
+        secrets = self.party.secrets
+        label = secrets.start_label(self.id)
+        iteration.prepare(totals, secrets.organisation, label, stored)

@@ -1,0 +1,109 @@
+"""One job before the organisation's consent, and the ledger that says what became of it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fedlap_app.errors import ConsentError
+from fedlap_app.privacy.consent import Asked
+from fedlap_app.privacy.ledger import Ledger
+from fedlap_app.privacy.policy import SIMULATED
+from fedlap_app.sums.ckks.profiles import is_padded
+from fedlap_app.sums.job.party import Party, log
+
+
+class Permission:
+    """What the organisation allows one job.
+
+    Parameters
+    ----------
+    party
+        The organisation.
+    job
+        Id of the job.
+    """
+
+    def __init__(self, party: Party, job: str) -> None:
+        self._party = party
+        self._job = job
+
+    def require(self, members: Sequence[str], vectors: int = 0) -> None:
+        """Refuse the job, or the rest of it, if it passes a limit.
+
+        Parameters
+        ----------
+        members
+            Who takes part.
+        vectors
+            Vectors up to the next product; those that the settings plan count in any case.
+        """
+        if self._party.policy == SIMULATED:
+            return
+        spec, consent = self._party.spec, self._party.consent
+        asked = Asked(
+            job=self._job,
+            partners=[name for name in members if name != self._party.name],
+            backend=spec.backend,
+            operator=spec.operator,
+            pads=is_padded(spec.profile),
+            # The names of rows that are learned together show who shares nodes.
+            hide_topology=spec.hide_topology and not spec.rows,
+            vectors=max(vectors, spec.vectors * spec.products),
+            products=spec.products,
+        )
+        try:
+            consent.require_partners(asked) if spec.rows else consent.require(asked)
+        except ConsentError as error:
+            time = datetime.now(UTC).isoformat(timespec="seconds")
+            line = f"{time} job {self._job} refused: {error}; {consent.allowed()}"
+            log.warning("Refused; see %s", self._party.note("consent.log", [line]))
+            raise
+
+    def say_what_is_weaker(self) -> None:
+        """A line in the organisation's own log for whatever protects less than the defaults."""
+        spec, secrets = self._party.spec, self._party.secrets
+        weaker = {
+            "the server reads every number (backend = 'plain')": spec.backend == "plain",
+            "ciphertexts carry no pads (insecure-no-pads)": not is_padded(spec.profile),
+            "the server learns who shares edges with whom": not spec.hide_topology or spec.rows,
+            "organisations that nobody pinned are accepted (trust-on-first-use)": secrets.trust,
+        }
+        for what, applies in weaker.items():
+            if applies and not secrets.simulated:
+                log.warning("%s: its policy allows that in this job %s", self._party.name, what)
+
+    def count(self, vectors: int) -> None:
+        """Take down the vectors of the job up to the next product, before it leaves."""
+        self._party.consent.note(self._job, vectors)
+
+    def new_ledger(self, members: Sequence[str]) -> Ledger:
+        """The ledger of a job that begins."""
+        return Ledger(self._folder, self._facts(members), durable=self._party.durable)
+
+    def open_ledger(self) -> Ledger:
+        """The ledger of a job that goes on in a new process."""
+        return Ledger.open(self._folder, self._facts, durable=self._party.durable)
+
+    @property
+    def _folder(self) -> Path:
+        return ledger_folder(self._party.root, self._job)
+
+    def _facts(self, members: Sequence[str] = ()) -> dict[str, Any]:
+        party = self._party
+        return {
+            "organisation": party.name,
+            "phase": "offline",
+            "job": self._job,
+            "members": list(members),
+            "backend": party.spec.backend,
+            "operator": party.spec.operator,
+            "graph": party.consent.graph,
+            "nodes": party.subgraph.num_nodes,
+            "density": party.consent.density,
+        }
+
+
+def ledger_folder(root: Path, job: str) -> Path:
+    """Folder of a job's ledger in the store at `root`; it outlives the files of the job."""
+    return root / "jobs" / f"offline-{job}"

@@ -1,0 +1,30 @@
+import pytest
+
+from fedlap_app.errors import ConfigError
+from fedlap_app.sums.ckks.parameters import PARAMETERS, Parameters, load_seal
+
+# Bits of the modulus at 128 bits of security, from the HomomorphicEncryption.org standard.
+STANDARD = {2048: 54, 4096: 109}
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS.values(), ids=PARAMETERS)
+def test_the_modulus_stays_within_the_standard(parameters):
+    assert parameters.modulus.bit_length() == parameters.bits <= STANDARD[parameters.degree]
+    assert parameters.modulus % (2 * parameters.degree) == 1
+    seal = load_seal()
+    assert (
+        seal.CoeffModulus.MaxBitCount(parameters.degree, seal.SEC_LEVEL_TYPE.TC128)
+        == (STANDARD[parameters.degree])
+    )
+    assert not parameters.context.using_keyswitching()
+
+
+def test_one_bit_more_is_refused():
+    with pytest.raises(ConfigError, match="128 bits of security"):
+        _ = Parameters("weak", 2048, 55, 44).context
+
+
+def test_limits_leave_room_for_complex_packing():
+    limit = PARAMETERS["ckks-2048"].limit
+    assert 395 < limit < 2.0**9 * 3.14159 / 4
+    assert PARAMETERS["ckks-4096"].limit > 25_000
