@@ -12,7 +12,7 @@ from fedlap_app.privacy.density import density_of, own_density
 from fedlap_app.privacy.leakage import auc_of, largest_vectors
 from fedlap_app.settings import parse_settings
 
-SMALL = {"accounts": 300, "clients": 3, "vectors": 12, "block": 4}
+SMALL = {"accounts": 300, "clients": 3, "vectors": 12, "block": 4, "operator": "sym"}
 
 
 def of(**changes):
