@@ -73,7 +73,7 @@ def test_frontier_writes_all_forms(tmp_path):
 def test_frontier_shows_a_table_and_takes_settings_for_axes_without_a_list():
     text = bench("frontier", *TINY, "--vectors", "6", "--rank", "5", "--block", "2")
     assert "highest validation accuracy" in text
-    row = next(line for line in text.splitlines() if line.startswith("sym"))
+    row = next(line for line in text.splitlines() if line.startswith("regularised"))
     assert row.split()[1:5] == ["smallest", "6", "5", "2"]
 
 

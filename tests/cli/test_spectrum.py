@@ -51,7 +51,7 @@ def test_the_report_has_every_number():
 
 
 def test_values_are_rows_times_columns_times_recipients():
-    found = report(*SMALL, "--block", "4")
+    found = report(*SMALL, "--operator", "sym", "--block", "4")
     sizes = [s.num_nodes for s in load_federation(_settings().data_spec)]
     blocks = 12 * sum(sum(sizes) - size for size in sizes) / 3
     # Totals, then per step m (last + b) + b (b + 1) / 2, then three triangles of 12.

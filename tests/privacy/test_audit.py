@@ -12,7 +12,7 @@ from fedlap_app.settings import parse_settings
 from fedlap_app.studies.audit.audit import audit_federation, audit_organisation, one_line
 from fedlap_app.studies.recorder import basis_rows
 
-SMALL = {"accounts": 300, "clients": 3, "vectors": 12, "block": 4}
+SMALL = {"accounts": 300, "clients": 3, "vectors": 12, "block": 4, "operator": "sym"}
 
 
 def of(**changes):

@@ -18,8 +18,9 @@ from fedlap_app.studies.grid_bench import BareLoop, Pacer, bench_grid
 @pytest.fixture
 def settings():
     return replace(
-        Settings(), method="fedavg", accounts=240, clients=2, rounds=3, local_epochs=1, hidden="8"
-    )
+        Settings(), method="fedavg", accounts=240, clients=2, rounds=3, local_epochs=1, hidden="8",
+        self_training=0,
+    )  # fmt: skip
 
 
 def test_the_report_is_the_difference_of_two_medians(settings):

@@ -18,7 +18,9 @@ def test_sums_through_default_ciphertexts():
 
 def test_the_whole_run_is_extrapolated_by_its_ciphertexts():
     settings, parts = find_subgraphs(
-        parse_settings({"dataset": "banks", "accounts": 240, "clients": 3, "vectors": 20})
+        parse_settings(
+            {"dataset": "banks", "accounts": 240, "clients": 3, "vectors": 20, "operator": "sym"}
+        )
     )
     row = paper_row(settings, parts)
     assert row["extrapolated"]
