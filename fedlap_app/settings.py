@@ -40,6 +40,14 @@ DATASETS = (
     "banks", "digits", "cora", "citeseer", "pubmed", "chameleon", "photo", "ogbn-arxiv",
 )  # fmt: skip
 
+_PRIVATE = frozenset(
+    {
+        "data", "run-dir", "store-dir", "device", "encryption-processes", "join-timeout",
+        "step-timeout", "straggler-timeout", "min-clients", "message-mb", "resume",
+        "refresh-basis",
+    }
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -373,9 +381,12 @@ class Settings:
         return {knobs.key_of(name): value for name, value in asdict(self).items()}
 
     def digest(self) -> str:
-        """Hash by which organisations compare their settings; where files lie is left out."""
-        private = {"data", "run-dir", "store-dir", "device", "encryption-processes"}
-        shared = {key: value for key, value in self.to_config().items() if key not in private}
+        """Hash by which organisations compare their settings.
+
+        What changes nothing that leaves one is left out: where files lie, how long the server
+        waits, whether it goes on with what is there.
+        """
+        shared = {key: value for key, value in self.to_config().items() if key not in _PRIVATE}
         return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 
 

@@ -22,6 +22,7 @@ def settings_of(**changed):
         "method": "fedavg", "accounts": 240, "clients": 3, "rounds": 3, "local_epochs": 2,
         "model": "decoupled", "hops": 0, "hidden": str(HIDDEN), "dropout": 0.0,
         "input_dropout": 0.0, "input_norm": False, "weight_decay": 0.0,
+        "self_training": 0, "patience": 0, "relay": False,
     }  # fmt: skip
     return replace(Settings(), **plain | changed)
 

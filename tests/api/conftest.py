@@ -4,7 +4,10 @@ import pytest
 
 import fedlap_app as fedlap
 
-QUICK = {"rounds": 2, "local_epochs": 1, "hidden": "8", "vectors": 12, "backend": "mask"}
+QUICK = {
+    "rounds": 2, "local_epochs": 1, "hidden": "8", "self_training": 0, "patience": 0,
+    "operator": "sym", "vectors": 12, "backend": "mask",
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -20,7 +20,10 @@ def run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDLAP_HOME", str(tmp_path_factory.mktemp("home")))
         orgs = fedlap.load("banks", clients=3, accounts=240)
-        yield fedlap.train(orgs, rounds=3, hidden="8", vectors=12, block=4, backend="mask")
+        yield fedlap.train(
+            orgs, rounds=3, hidden="8", self_training=0, patience=0, operator="sym", vectors=12,
+            block=4, backend="mask",
+        )  # fmt: skip
 
 
 def test_history_has_a_row_a_round(run):

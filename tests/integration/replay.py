@@ -17,6 +17,9 @@ from tests.integration.federation import Federation, Outcome
 class Silent:
     """An observer that says nothing."""
 
+    def step_done(self, number, steps):
+        """Nothing to show."""
+
     def round_done(self, number: int, rounds: int, totals: dict[str, float]) -> None:
         """Nothing is said."""
 

@@ -18,6 +18,9 @@ from fedlap_app.sums.job.bases import BasisFacts, FinishedBasis
 
 
 class Silent:
+    def step_done(self, number, steps):
+        """Nothing to show."""
+
     def round_done(self, number, rounds, totals):
         """Nothing to show."""
 

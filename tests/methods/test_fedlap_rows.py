@@ -19,6 +19,9 @@ from fedlap_app.settings import Settings
 
 
 class Silent:
+    def step_done(self, number, steps):
+        """Nothing to show."""
+
     def round_done(self, number, rounds, totals):
         """Nothing to show."""
 

@@ -162,7 +162,8 @@ def _party(organisation: Organisation) -> Party:
         secrets=secrets,
         root=organisation.store.root,
         policy=organisation.policy,
-        run=organisation.settings.digest(),
+        # A simulated job follows from the settings of the phase alone.
+        run=organisation.settings.digest() if organisation.deployed else "",
         pinned=pinned,
     )
     _parties[organisation] = party

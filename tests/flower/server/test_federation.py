@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -114,7 +115,7 @@ def failing_app(mode):
 
     @app.query("join")
     def join(message, context):
-        return answer(message, context, handlers.join)
+        return answer(message, context, partial(handlers.join, run=context.run_id))
 
     @app.train()
     def train(message, context):
@@ -123,7 +124,8 @@ def failing_app(mode):
                 raise RuntimeError("out of memory")
             raise_in = {"data": _data_error, "surprise": _surprise}[mode]
             return answer(message, context, raise_in)
-        return answer(message, context, handlers.train)
+        handler = partial(handlers.train, run=context.run_id, state=context.state)
+        return answer(message, context, handler)
 
     return app
 
@@ -184,9 +186,11 @@ def test_bad_messages_are_refused_with_a_reason(settings, make_grid):
     grid = make_grid(settings)
     empty = RecordDict({"config": ConfigRecord({})})
     message = Message(content=empty, dst_node_id=101, message_type="train")
-    with pytest.raises(RunError, match="carries no run"):
+    with pytest.raises(RunError, match="carries no server-round"):
         MemberGrid(grid).send_and_receive([message], timeout=5)
-    task = RecordDict({"config": ConfigRecord({"run": 1, "stage": 0, "server-round": 1})})
+    gather(MemberGrid(grid), settings)
+    facts = {"run": grid.run.run_id, "stage": 0, "server-round": 1}
+    task = RecordDict({"config": ConfigRecord(facts)})
     message = Message(content=task, dst_node_id=101, message_type="train")
     with pytest.raises(RunError, match="carries no model"):
         MemberGrid(grid).send_and_receive([message], timeout=5)
