@@ -85,8 +85,9 @@ class Pacer:
 def bench_grid(settings: Settings, repeats: int) -> dict[str, Any]:
     """Median milliseconds a round on the grid and in a bare PyTorch loop, taken in turns.
 
-    There is one training without guesses, and it has all its rounds. The bare loop does the same training and averages; the grid also scores the model that each
-    client received. `scoring_ms` is what those scores cost in the bare loop: part of the overhead.
+    There is one training without guesses, and it has all its rounds. The bare loop does the same
+    training and averages; the grid also scores the model that each client received. `scoring_ms` is
+    what those scores cost in the bare loop: part of the overhead.
     """
     settings = replace(settings, self_training=0, patience=0)
     pacers = [_paced(settings) for _ in range(repeats)]
