@@ -21,7 +21,7 @@ from fedlap_app.store.folders import Store
 def settings(settings):
     return replace(
         settings, self_training=2, rounds=4, vectors=12, block=4, structure_width=8,
-        self_training_confidence=0.4,
+        self_training_confidence=0.0,
     )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_a_stage_that_learned_nothing_changes_nothing(settings, observer, method
 
     for place in ("fedlap_app.models.guesses.guess", "fedlap_app.methods.alone.guess"):
         monkeypatch.setattr(place, misleading)
-    settings = replace(settings, method=method, rounds=10)
+    settings = replace(settings, method=method, rounds=10, accounts=600, model="sage")
     summary = run_in_process(settings, observer)
     first, *later = ({**stage, "rounds": 0} for stage in summary["stages"])
     assert later == [first, first]
