@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HEAVY = ("torch", "torch_geometric", "pandas", "sklearn", "matplotlib", "networkx", "ray")
 
 _PHASE = """

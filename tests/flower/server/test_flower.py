@@ -11,7 +11,7 @@ from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.flower.submission import LocalFlower, _processes_with
 from fedlap_app.settings import Settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.flower
 SMALL = {
     "rounds": 3, "local-epochs": 2, "self-training": 0, "hidden": "16", "accounts": 400,
