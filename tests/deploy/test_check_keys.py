@@ -2,7 +2,6 @@ import shutil
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
-from tests.provision.conftest import SMALL
 
 from fedlap_app.deploy.certificates import make_authority, make_server, read_pair
 from fedlap_app.deploy.check_keys import check_folder
@@ -11,6 +10,7 @@ from fedlap_app.deploy.findings import failed
 from fedlap_app.deploy.organisation import make_request
 from fedlap_app.errors import ConfigError
 from fedlap_app.sums.identity import Identity
+from tests.deploy.conftest import SMALL
 
 
 @pytest.fixture(scope="module")

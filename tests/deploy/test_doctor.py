@@ -8,13 +8,13 @@ import time
 from email.utils import formatdate
 
 import pytest
-from tests.provision.conftest import SMALL
 
 from fedlap_app.deploy.certificates import make_server, read_pair
 from fedlap_app.deploy.demo import make_demo
 from fedlap_app.deploy.doctor import examine
 from fedlap_app.errors import ConfigError
 from fedlap_app.settings import Settings
+from tests.deploy.conftest import SMALL
 
 
 class Link:

@@ -3,11 +3,11 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.provision.conftest import SMALL
 
 from fedlap_app.deploy.certificates import make_authority, make_server, read_pair
 from fedlap_app.deploy.demo import make_demo
 from fedlap_app.deploy.expiry import expired
+from tests.deploy.conftest import SMALL
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import yaml
 from flwr.supercore.cli.flower_superexec import _parse_args as superexec_parser
 from flwr.superlink.cli.flower_superlink import _parse_args_run_superlink as superlink_parser
 from flwr.supernode.cli.flower_supernode import _parse_args_run_supernode as supernode_parser
-from tests.provision.conftest import SMALL
 
 from fedlap_app.deploy.coordinator import Wishes, issue
 from fedlap_app.deploy.demo import make_demo
 from fedlap_app.deploy.folders import slug, write_start_commands
 from fedlap_app.deploy.organisation import make_request
 from fedlap_app.privacy.federation import read_federation_file
+from tests.deploy.conftest import SMALL
 
 ODD = "Bank & Söhne $1 50% 'x'"
 

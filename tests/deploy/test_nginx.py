@@ -10,10 +10,10 @@ import threading
 import time
 
 import pytest
-from tests.provision.conftest import SMALL
 
 from fedlap_app.deploy.demo import make_demo
 from fedlap_app.deploy.superlink_probe import probe
+from tests.deploy.conftest import SMALL
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")

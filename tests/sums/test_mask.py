@@ -3,11 +3,11 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy.stats import chisquare
-from tests.secure.sums import add, sealed_by_all
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.choice import make_accumulator, make_backend
 from fedlap_app.sums.header import Header, Place, Sum
+from tests.sums.sums import add, sealed_by_all
 
 PLACE = Place("krylov", 7)
 SCALE = 2.0**44

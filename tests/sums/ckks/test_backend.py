@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.secure.sums import add, peak_memory, sealed_by_all
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.backend import InsecureWarning
@@ -12,6 +11,7 @@ from fedlap_app.sums.ckks import ciphertexts, keys
 from fedlap_app.sums.ckks.parameters import PARAMETERS
 from fedlap_app.sums.ckks.profiles import without_pads
 from fedlap_app.sums.header import Header, Place
+from tests.sums.sums import add, peak_memory, sealed_by_all
 
 PLACE = Place("krylov", 7)
 CHOSEN = PARAMETERS["ckks-2048"]

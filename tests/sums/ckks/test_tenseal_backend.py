@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tenseal as ts
 from scipy.stats import kstest
-from tests.secure.sums import peak_memory
 
 from fedlap_app.errors import ConfigError, ProtocolError
 from fedlap_app.sums.backend import InsecureWarning
@@ -19,6 +18,7 @@ from fedlap_app.sums.ckks.profiles import without_pads
 from fedlap_app.sums.ckks.seal_files import saved_bytes
 from fedlap_app.sums.ckks.tenseal_parameters import TENSEAL_DEFAULT, TensealParameters
 from fedlap_app.sums.header import Header, Place
+from tests.sums.sums import peak_memory
 
 PLACE = Place("krylov", 3)
 PROFILE = TENSEAL_DEFAULT.name
