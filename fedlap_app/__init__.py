@@ -20,18 +20,22 @@ if TYPE_CHECKING:
     from fedlap_app.api.split import split
     from fedlap_app.api.training import train
     from fedlap_app.errors import FedLapError
+    from fedlap_app.methods.base import Method
+    from fedlap_app.methods.registry import register
     from fedlap_app.settings import Settings
 
 __version__ = VERSION
 __all__ = [
     "Basis",
     "FedLapError",
+    "Method",
     "Organisations",
     "Run",
     "Settings",
     "load",
     "open_run",
     "read",
+    "register",
     "split",
     "train",
 ]
@@ -39,12 +43,14 @@ __all__ = [
 _HOMES = {
     "Basis": "api.run",
     "FedLapError": "errors",
+    "Method": "methods.base",
     "Organisations": "api.organisations",
     "Run": "api.run",
     "Settings": "settings",
     "load": "api.organisations",
     "open_run": "api.run",
     "read": "api.organisations",
+    "register": "methods.registry",
     "split": "api.split",
     "train": "api.training",
 }

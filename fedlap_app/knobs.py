@@ -22,6 +22,7 @@ class Domain:
     choices: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    open: bool = False  # whether there are other choices, which its reader checks
 
 
 def knob(
@@ -31,9 +32,15 @@ def knob(
     choices: tuple[str, ...] = (),
     low: float | None = None,
     high: float | None = None,
+    open: bool = False,
 ) -> Any:  # noqa: ANN401 - dataclasses.field is typed as the field's own type
     """Declare a dataclass field as a knob."""
-    return field(default=default, metadata={"domain": Domain(help, choices, low, high)})
+    return field(default=default, metadata={"domain": Domain(help, choices, low, high, open)})
+
+
+def entries_of(cls: type) -> "list[Field[Any]]":
+    """Fields of a dataclass that `knob` declared."""
+    return [entry for entry in fields(cls) if "domain" in entry.metadata]
 
 
 def domain_of(entry: "Field[Any]") -> Domain:
@@ -45,6 +52,11 @@ def domain_of(entry: "Field[Any]") -> Domain:
 def key_of(name: str) -> str:
     """Name of a knob in TOML files and on the command line."""
     return name.replace("_", "-")
+
+
+def name_of(key: str) -> str:
+    """Name of the field behind a key."""
+    return key.replace("-", "_")
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
@@ -59,10 +71,7 @@ def nearest(value: str, choices: Iterable[str]) -> str:
 
 def build(cls: type[T], values: Mapping[str, object]) -> T:
     """Make the dataclass `cls` from kebab-case keys; refuse what its knobs do not allow."""
-    entries: dict[str, Field[Any]] = {
-        key_of(entry.name): entry
-        for entry in fields(cls)  # type: ignore[arg-type]
-    }
+    entries = {key_of(entry.name): entry for entry in entries_of(cls)}
     arguments: dict[str, Value] = {}
     for key, value in values.items():
         if key not in entries:
@@ -75,7 +84,7 @@ def build(cls: type[T], values: Mapping[str, object]) -> T:
 
 def parse_text(cls: type[T], key: str, text: str) -> Value:
     """Value of the knob `key` written as text, as on a command line."""
-    entries = {key_of(entry.name): entry for entry in fields(cls)}  # type: ignore[arg-type]
+    entries = {key_of(entry.name): entry for entry in entries_of(cls)}
     kind = type(entries[key].default)
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -90,7 +99,7 @@ def _checked(key: str, value: object, entry: "Field[Any]") -> Value:
     kind: type[Value] = type(entry.default)  # type: ignore[assignment]
     typed = _typed(key, value, kind, _toml(entry.default))
     domain = domain_of(entry)
-    if domain.choices and typed not in domain.choices:
+    if domain.choices and not domain.open and typed not in domain.choices:
         raise ConfigError(
             f"{key} = '{typed}' is not one of {', '.join(domain.choices)}: "
             f"the nearest valid choice is '{nearest(str(typed), domain.choices)}'"

@@ -3,13 +3,14 @@
 import hashlib
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 from fedlap_app import knobs
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.knobs import Value, knob
+from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.models.guesses import GuessSpec, Labels
 from fedlap_app.models.specs import (
     FUSIONS,
@@ -29,12 +30,11 @@ from fedlap_app.spectral.solvers import SOLVERS
 from fedlap_app.sums.choice import PROFILES, full_profile, require_profile
 from fedlap_app.sums.job.spec import LAYOUTS, OfflineSpec
 
-FEDLAP = "fedlap"
-METHODS = ("fedlap+", FEDLAP, "fedavg", "local", "central")
 STRATEGIES = (
     "fedavg", "fedprox", "fedavgm", "fedadam", "fedadagrad", "fedyogi", "fedmedian",
     "fedtrimmedavg",
 )  # fmt: skip
+KRYLOV = "krylov"
 _PARSED: dict[Hashable, "Settings"] = {}
 DATASETS = (
     "banks", "digits", "cora", "citeseer", "pubmed", "chameleon", "photo", "ogbn-arxiv",
@@ -53,7 +53,7 @@ _PRIVATE = frozenset(
 class Settings:
     """All settings of one run, validated."""
 
-    method: str = knob("fedlap+", "what is trained together", choices=METHODS)
+    method: str = knob("fedlap+", "what is trained together", choices=BUILT_IN, open=True)
     seed: int = knob(
         0, "split, partition, initialisation and dropout follow from it", low=0, high=2**63 - 1
     )
@@ -193,6 +193,9 @@ class Settings:
     run_dir: str = knob("", "folder for run folders; empty: ~/.fedlap/runs")
     store_dir: str = knob("", "folder for simulated clients' stores; empty: ~/.fedlap/stores")
 
+    options: tuple[tuple[str, Value], ...] = ()
+    """Knobs of a method that does not come with the app, by their keys."""
+
     def __post_init__(self) -> None:
         total = self.train_ratio + self.val_ratio + self.test_ratio
         if total > 1 + 1e-9:
@@ -207,30 +210,24 @@ class Settings:
                 f"rank = {self.rank} is more than vectors = {self.vectors}: no more vectors can be "
                 f"kept than are exchanged, try rank = {self.vectors}"
             )
-        if self.model == "none" and self.method not in ("fedlap+", FEDLAP):
+        method = method_class(self.method)
+        if self.model == "none" and not method.structural:
+            others = " and ".join(each for each in names() if method_class(each).structural)
             raise ConfigError(
-                f"model = 'none' leaves the method {self.method} nothing to train: only fedlap+ "
-                "and fedlap have a structure model; try model = 'sage'"
+                f"model = 'none' leaves the method {self.method} nothing to train: only {others} "
+                "have a structure model; try model = 'sage'"
             )
         if self.clients and self.min_clients > self.clients:
             raise ConfigError(
                 f"min-clients = {self.min_clients} is more than clients = {self.clients}: try "
                 f"min-clients = {self.clients}"
             )
-        if self.method == FEDLAP:
-            self._check_fedlap()
+        method.check(self)
         if self.optimizer_at == "server":
             self._check_server_steps()
         require_profile(self.backend, self.profile, no_pads=self.insecure_no_pads)
         parse_widths(self.hidden)
         parse_widths(self.structure_hidden, "structure-hidden")
-
-    def _check_fedlap(self) -> None:
-        if self.spectral:
-            raise ConfigError(
-                "spectral = true asks for a basis that method fedlap replaces by learned rows: "
-                "leave it out, or try method = 'fedlap+'"
-            )
 
     def _check_server_steps(self) -> None:
         for key, value, needed in (
@@ -245,17 +242,6 @@ class Settings:
                 )
 
     @property
-    def server_steps(self) -> bool:
-        """Whether the server takes the optimiser's steps, in methods that average all."""
-        return self.optimizer_at == "server" and self.method in ("fedlap+", "fedavg")
-
-    @property
-    def single_gradients(self) -> bool:
-        """Whether an update that leaves is a gradient, or one times the step size."""
-        one_step = self.optimizer == "sgd" and self.local_epochs == 1
-        return self.server_steps or (one_step and self.method != "local")
-
-    @property
     def pull(self) -> float:
         """Strength of the pull to the global model in a client's training."""
         return self.proximal_mu if self.strategy == "fedprox" else 0.0
@@ -263,7 +249,13 @@ class Settings:
     @property
     def needs_basis(self) -> bool:
         """Whether the offline phase runs before training."""
-        return self.spectral or self.method == "fedlap+"
+        return KRYLOV in self.programs
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Sealed sums before the first round."""
+        own = method_class(self.method).programs
+        return (*own, KRYLOV) if self.spectral and KRYLOV not in own else own
 
     @property
     def weighted(self) -> bool:
@@ -307,7 +299,7 @@ class Settings:
             regulariser=self.regulariser,
             hide_topology=self.hide_topology,
             directed=self.directed,
-            rows=self.method == FEDLAP,
+            rows="row-names" in self.programs,
             profile=full_profile(
                 self.backend,
                 self.profile,
@@ -317,11 +309,11 @@ class Settings:
         )
 
     @property
-    def round_spec(self) -> TrainSpec:
-        """What an organisation does in one round with others."""
-        if not self.server_steps:
-            return self.train_spec
-        # The mean of models that moved by their gradients moves by the mean gradient.
+    def server_step_spec(self) -> TrainSpec:
+        """What an organisation does in a round whose step the server takes.
+
+        The mean of models that moved by their gradients moves by the mean gradient.
+        """
         return TrainSpec(
             epochs=1, optimizer="sgd", learning_rate=1.0, weight_decay=self.weight_decay
         )
@@ -378,7 +370,8 @@ class Settings:
 
     def to_config(self) -> dict[str, Value]:
         """Kebab-case keys and values, as Flower's run configuration has them."""
-        return {knobs.key_of(name): value for name, value in asdict(self).items()}
+        values = {knobs.key_of(e.name): getattr(self, e.name) for e in knobs.entries_of(Settings)}
+        return {**values, **dict(self.options)}
 
     def digest(self) -> str:
         """Hash by which organisations compare their settings.
@@ -397,14 +390,27 @@ def parse_settings(values: Mapping[str, object]) -> Settings:
     try:
         found = _PARSED.get(key)
     except TypeError:  # a list, for example, which no setting is
-        return knobs.build(Settings, values)
+        return _build(values)
     if found is None:
         if len(_PARSED) >= 64:
             _PARSED.clear()
-        found = _PARSED[key] = knobs.build(Settings, values)
+        found = _PARSED[key] = _build(values)
     return found
+
+
+def _build(values: Mapping[str, object]) -> Settings:
+    """Settings, and the knobs of a method from outside beside them."""
+    name = values.get("method", "")
+    if not isinstance(name, str) or not name or name in BUILT_IN:
+        return knobs.build(Settings, values)
+    kind = method_class(name).Options
+    own = {knobs.key_of(entry.name): entry for entry in knobs.entries_of(kind)}
+    given = {key: value for key, value in values.items() if key in own}
+    options: object = knobs.build(kind, given)
+    built = knobs.build(Settings, {k: v for k, v in values.items() if k not in own})
+    return replace(built, options=tuple((k, getattr(options, e.name)) for k, e in own.items()))
 
 
 def setting_keys() -> tuple[str, ...]:
     """All keys, in the order of their declaration."""
-    return tuple(knobs.key_of(entry.name) for entry in fields(Settings))
+    return tuple(knobs.key_of(entry.name) for entry in knobs.entries_of(Settings))

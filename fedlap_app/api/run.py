@@ -21,14 +21,16 @@ from fedlap_app.api.organisations import (
     require_empty,
 )
 from fedlap_app.errors import ConfigError, DataError
-from fedlap_app.flower.client.kept import training_job
 from fedlap_app.flower.server import run_folder
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.base import Method
+from fedlap_app.methods.kept import training_job
+from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
-from fedlap_app.settings import FEDLAP, Settings, parse_settings
+from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store.folders import Store
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
 
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from fedlap_app.api.workplace import Workplace
 
 _DATA, _SEED = "data", "data.json"
-_OWN_MODELS = (FEDLAP, "local")
-"""Methods whose models differ from one organisation to the next."""
 
 
 class Basis(NamedTuple):
@@ -205,7 +205,7 @@ class Run:
             if self.offline:
                 store.mkdir(parents=True, exist_ok=True)
                 Bases(store / "basis").save(self._basis(part))
-            if self.settings.method in _OWN_MODELS:
+            if self._method.own_models:
                 job = Store(store).job(training_job(self.summary["run_id"]))
                 job.write(model_file.FILE, self._model_file_of(part).to_bytes())
 
@@ -232,17 +232,21 @@ class Run:
             f"{facts['rounds']} rounds: {scored})"
         )
 
+    @property
+    def _method(self) -> type[Method]:
+        return method_class(self.settings.method)
+
     @cached_property
     def _model(self) -> ModelFile:
-        if self.settings.method == "local":
+        if not self._method.exchanges and self._method.own_models:
             raise ConfigError(
-                "with the method local every organisation has a model of its own: ask "
-                "model_of(NAME) or predict(NAME)"
+                f"with the method {self._method.name} every organisation has a model of its own: "
+                "ask model_of(NAME) or predict(NAME)"
             )
         return stores.read_model(self.folder / model_file.FILE)
 
     def _model_file_of(self, part: Subgraph) -> ModelFile:
-        if self.settings.method not in _OWN_MODELS:
+        if not self._method.own_models:
             return self._model
         return stores.find_model(self._stores(part), part.name, self.summary["run_id"])
 
@@ -250,7 +254,7 @@ class Run:
         """Predictions, and which of them are the organisation's."""
         from fedlap_app.api.prediction import predict_part
 
-        if self.settings.method == "central":
+        if self._method.pooled:
             parts = list(self.organisations)
             at = [other.name for other in parts].index(part.name)
             start = sum(other.num_nodes for other in parts[:at])

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fedlap_app.errors import DataError, ProtocolError
-from fedlap_app.flower.client.kept import training_job
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.kept import training_job
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings

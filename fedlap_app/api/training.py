@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,9 @@ from fedlap_app.api.organisations import Organisations
 from fedlap_app.api.run import Run
 from fedlap_app.api.workplace import Workplace, folder_at, quietly
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import key_of, nearest
+from fedlap_app.knobs import entries_of, key_of, name_of, nearest
+from fedlap_app.methods.base import Method
+from fedlap_app.methods.registry import is_built_in, method_class, register
 from fedlap_app.presets import read_preset
 from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store import places
@@ -50,7 +51,7 @@ class ProgressLine:
 
 def train(
     orgs: Organisations,
-    method: str | None = None,
+    method: str | type[Method] | Method | None = None,
     *,
     preset: str | os.PathLike[str] | Settings | None = None,
     progress: "bool | Observer" = False,
@@ -69,7 +70,8 @@ def train(
         What `load`, `read` or `split` gave.
     method
         "fedlap+" (spectral basis; the default, unless a preset has another), "fedlap" (learned
-        structure features), "fedavg", "local" or "central".
+        structure features), "fedavg", "local" or "central"; or a `Method` of your own, its class
+        or an object with options.
     preset
         A preset file, the name of one that comes with the project ("cora"), or `Settings`. What
         it says about the data is left to `orgs`.
@@ -93,7 +95,8 @@ def train(
             f"{type(orgs).__name__} is not a federation: give what fedlap.load, fedlap.read or "
             "fedlap.split returned"
         )
-    chosen = _settings_of(orgs, method, preset, settings)
+    name, options = _named(method)
+    chosen = _settings_of(orgs, name, preset, {**options, **settings})
     place = Workplace() if store is None else Workplace(folder_at(store, "store"))
     line = ProgressLine()
     watch = (line if progress else None) if isinstance(progress, bool) else progress
@@ -139,6 +142,17 @@ def conduct(
     return Run(Path(summary["run_folder"]), organisations=orgs)
 
 
+def _named(method: str | type[Method] | Method | None) -> tuple[str | None, dict[str, object]]:
+    """Name and options of a method; one that is handed over is made known to this process."""
+    if method is None or isinstance(method, str):
+        return method, {}
+    kind = method if isinstance(method, type) else type(method)
+    if not is_built_in(kind.name):
+        register(kind)
+    options = {} if isinstance(method, type) else vars(method.options)
+    return kind.name, {name_of(key): value for key, value in options.items()}
+
+
 def _settings_of(
     orgs: Organisations,
     method: str | None,
@@ -155,15 +169,16 @@ def _settings_of(
         values.pop(key_of(key), None)
     values |= orgs.facts
     for name, value in given.items():
-        values[key_of(name)] = _checked(orgs, name, value)
+        values[key_of(name)] = _checked(orgs, method, name, value)
     if method is not None:
         values["method"] = method
     return parse_settings(values)
 
 
-def _checked(orgs: Organisations, name: str, value: object) -> object:
+def _checked(orgs: Organisations, method: str | None, name: str, value: object) -> object:
     """The value of a keyword; numpy's numbers become Python's."""
-    names = [entry.name for entry in fields(Settings)]
+    own = entries_of(method_class(method).Options) if method else []
+    names = [entry.name for entry in (*entries_of(Settings), *own)]
     if name not in names:
         raise ConfigError(
             f"unknown setting '{name}': the nearest valid one is '{nearest(name, names)}'"

@@ -13,8 +13,9 @@ from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.organisation import read_organisation
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.registry import method_class
 from fedlap_app.models.model_file import FILE, ModelFile
-from fedlap_app.settings import FEDLAP, parse_settings
+from fedlap_app.settings import parse_settings
 from fedlap_app.store import places
 
 Row = tuple[str, str, str]
@@ -44,7 +45,8 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
             f"{folder} names other classes or features than the model of {path}: "
             "use the model of a run in which this organisation took part"
         )
-    if settings.method == FEDLAP and model.data != subgraph.fingerprint():
+    kind = method_class(settings.method)
+    if kind.exchanges and kind.own_models and model.data != subgraph.fingerprint():
         raise DataError(
             f"{path} holds no structure features for the nodes of {folder}: leave --run out, since "
             "only the model in the organisation's own store has them, and keep its data as it was"

@@ -12,6 +12,7 @@ import fedlap_app
 from fedlap_app.cli.settings_options import collect, settings_options
 from fedlap_app.cli.voice import say, terminated_like_interrupted
 from fedlap_app.errors import ConfigError, RunError
+from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import parse_settings
 from fedlap_app.store import places
 
@@ -51,10 +52,10 @@ def run(
 
     values = collect(conf, options)
     settings = parse_settings(values)
-    if settings.method == "central":
+    if method_class(settings.method).pooled:
         raise ConfigError(
-            "method = 'central' needs all data in one place: use `fedlap train`, or choose "
-            "fedlap+, fedlap, fedavg or local"
+            f"method = '{settings.method}' needs all data in one place: use `fedlap train`, or "
+            f"choose {', '.join(distributed())}"
         )
     if root_certificates and not superlink:
         raise ConfigError("--root-certificates goes with --superlink: name the SuperLink as well")

@@ -1,14 +1,13 @@
 """Every setting as a command-line option."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import domain_of, key_of, parse_text
+from fedlap_app.knobs import domain_of, entries_of, key_of, parse_text
 from fedlap_app.presets import read_preset
 from fedlap_app.settings import Settings, parse_settings
 
@@ -17,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def settings_options(command: Command) -> Command:
     """Add ``--conf`` and an option for each setting to a command."""
-    for entry in reversed(fields(Settings)):
+    for entry in reversed(entries_of(Settings)):
         domain = domain_of(entry)
         shown = f"{domain.help} [{'|'.join(domain.choices)}]" if domain.choices else domain.help
         key = key_of(entry.name)

@@ -16,6 +16,7 @@ import click
 from fedlap_app.cli.settings_options import settings_from, settings_options
 from fedlap_app.cli.voice import bar_stream, say, set_verbosity, terminated_like_interrupted
 from fedlap_app.errors import DataError
+from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
 
 
@@ -102,7 +103,7 @@ def _warn_of_leakage(settings: Settings) -> None:
     from fedlap_app.studies.audit.audit import one_line
     from fedlap_app.sums.backend import TWO_MEMBERS
 
-    if settings.needs_basis and settings.method != "central":
+    if settings.needs_basis and not method_class(settings.method).pooled:
         if count_clients(settings) == 2:
             say(TWO_MEMBERS, logging.WARNING)
         with contextlib.suppress(DataError):

@@ -27,6 +27,7 @@ from fedlap_app.flower.package import installed_code
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.registry import method_class
 from fedlap_app.privacy.federation import Federation, read_federation_file
 from fedlap_app.privacy.pins import merge_pins, org_pins
 from fedlap_app.privacy.policy import read_policy
@@ -196,7 +197,7 @@ def _clocks(answer: Answer) -> Finding:
 
 def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
     count = len(federation.members)
-    if settings.method == "central":
+    if method_class(settings.method).pooled:
         yield bad("settings", "method = 'central' needs all data in one place: choose another")
     elif settings.clients not in (0, count):
         yield bad(

@@ -106,6 +106,22 @@ def from_arrays(record: ArrayRecord) -> dict[str, NDArray[Any]]:
     return _read(record).arrays
 
 
+def records_in(content: RecordDict, needed: str) -> dict[str, dict[str, NDArray[Any]]]:
+    """Named arrays of every record of arrays in a message, read-only; one of them is needed."""
+    if not isinstance(content.get(needed), ArrayRecord):
+        raise ProtocolError("the message carries no model: it was not made by this app's server")
+    return {
+        name: _read(record).arrays
+        for name, record in content.items()
+        if isinstance(record, ArrayRecord)
+    }
+
+
+def packed(records: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, ArrayRecord]:
+    """Named arrays as records of a message."""
+    return {name: to_arrays(parameters) for name, parameters in records.items()}
+
+
 def digest_of(content: RecordDict) -> str:
     """Hash of all that a message of the training phase says."""
     whole = hashlib.sha256()

@@ -1,59 +1,27 @@
-"""What a message of the training phase asks a client to work on."""
-
-from dataclasses import dataclass
-from enum import IntEnum
+"""The task of a training message, and its numbers, as Flower records."""
 
 from flwr.app import ConfigRecord, RecordDict
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.methods.task import Task
 
-_STAGE = 1_000_000  # more than the rounds of a stage
-
-
-class Late(IntEnum):
-    """Messages of a stage that come after its rounds, by their places among the steps."""
-
-    EVALUATE = _STAGE - 2
-    KEEP = _STAGE - 1
+_FOUND = "found."
 
 
-@dataclass(frozen=True)
-class Task:
-    """Run, stage of self-training and basis of a message.
+def task_record(task: Task) -> ConfigRecord:
+    """A task as a record."""
+    found = {f"{_FOUND}{program}": job for program, job in task.found.items()}
+    return ConfigRecord({"run": task.run, "stage": task.stage, **found})
 
-    Attributes
-    ----------
-    run : int
-        Number of the run, under which the client keeps what it needs later.
-    stage : int
-        0, or the number of guessed label sets that the client has made so far.
-    basis : str
-        Offline job whose basis the model reads; empty for methods without one.
-    """
 
-    run: int
-    stage: int = 0
-    basis: str = ""
-
-    def step(self, number: int) -> int:
-        """Place among all messages of the run: of a round of the stage, or of a `Late` one."""
-        return self.stage * _STAGE + number
-
-    def to_config(self) -> ConfigRecord:
-        """The task as a record; Flower cannot count an empty value."""
-        record = ConfigRecord({"run": self.run, "stage": self.stage})
-        if self.basis:
-            record["basis"] = self.basis
-        return record
-
-    @classmethod
-    def of(cls, content: RecordDict) -> "Task":
-        """The task of a message."""
-        return cls(
-            run=number_in(content, "run"),
-            stage=number_in(content, "stage"),
-            basis=str(_config(content).get("basis", "")),
-        )
+def task_of(content: RecordDict) -> Task:
+    """The task of a message."""
+    found = {
+        key.removeprefix(_FOUND): str(value)
+        for key, value in _config(content).items()
+        if key.startswith(_FOUND)
+    }
+    return Task(number_in(content, "run"), number_in(content, "stage"), found)
 
 
 def number_in(content: RecordDict, key: str) -> int:

@@ -1,88 +1,79 @@
-"""Federated averaging: what a client does with the global model in one round."""
+"""Federated averaging of a feature model on the edges inside of each organisation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import nn
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.base import MODEL, Method, Parameters, Records, Schema, State, Turn, Update
+from fedlap_app.seeds import round_seed
 
-from fedlap_app.models.determinism import one_thread
-from fedlap_app.models.evaluation import Evaluation
-from fedlap_app.models.fusion import evaluate_weights
-from fedlap_app.models.optimizer import Optimizer
-from fedlap_app.models.parameters import load_parameters, parameters_of
-from fedlap_app.models.specs import TrainSpec
-from fedlap_app.models.tensors import GraphTensors
-from fedlap_app.models.training import Objective, cross_entropy, proximal, train_epochs
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
-Parameters = Mapping[str, NDArray[Any]]
-Moments = Mapping[str, NDArray[np.float32]]
+    from fedlap_app.methods.organisation import Organisation
+    from fedlap_app.models.tensors import GraphTensors
 
 
-@dataclass(frozen=True)
-class RoundResult:
-    """A client's part of one round.
+class FedAvg(Method):
+    """Each organisation trains the global model for some epochs; the models are averaged."""
 
-    Attributes
-    ----------
-    received : list of Evaluation
-        Scores of the global model, with every weight that it may have.
-    parameters : Parameters
-        The trained model.
-    num_examples : int
-        Training nodes.
-    moments : Moments
-        State of the optimiser at the end.
-    """
+    name: ClassVar[str] = "fedavg"
+    summary: ClassVar[str] = "averages models"
+    steps_at_server: ClassVar[bool] = True
 
-    received: list[Evaluation]
-    parameters: Parameters
-    num_examples: int
-    moments: Moments
+    def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
+        """The feature model."""
+        from fedlap_app.models.networks import build_model
 
+        return build_model(self.settings.model_spec(*schema), seed)
 
-def client_round(
-    model: nn.Module,
-    tensors: GraphTensors,
-    spec: TrainSpec,
-    parameters: Parameters,
-    *,
-    seed: int,
-    objective: Objective = cross_entropy,
-    proximal_mu: float = 0.0,
-    moments: Moments | None = None,
-) -> RoundResult:
-    """Score the received model, then train it; the same question has the same answer.
+    def inputs(self, part: Subgraph, found: Mapping[str, Any]) -> "GraphTensors":
+        """Features and internal edges on the device of the settings."""
+        from fedlap_app.models.device import pick_device
+        from fedlap_app.models.tensors import GraphTensors
 
-    Parameters
-    ----------
-    model : nn.Module
-        Any model of the right shape; its parameters are replaced.
-    tensors : GraphTensors
-        The client's data.
-    spec : TrainSpec
-        Epochs and step rule.
-    parameters : Parameters
-        The global model.
-    seed : int
-        Decides dropout.
-    objective : Objective (default: cross_entropy)
-        What to minimise.
-    proximal_mu : float (default: 0.0)
-        Strength of FedProx's pull to the global model.
-    moments : Moments | None (default: None)
-        State of the optimiser to go on with, empty at first; None: a fresh start every round.
-    """
-    with one_thread():
-        load_parameters(model, parameters)
-        received = evaluate_weights(model, tensors)
-        if proximal_mu:
-            objective = proximal(objective, proximal_mu, model)
-        rule = Optimizer(model.parameters(), spec)
-        if moments:
-            rule.load_moments(moments)
-        count = train_epochs(model, tensors, spec, seed, objective=objective, optimizer=rule)
-        kept = rule.moments() if moments is not None else {}
-        return RoundResult(received, parameters_of(model), count, kept)
+        spec = self.settings.model_spec(part.num_features, part.num_classes)
+        return GraphTensors.from_subgraph(part, spec, pick_device(self.settings.device))
+
+    def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
+        """Cross-entropy over the training nodes."""
+        from fedlap_app.models.training import cross_entropy
+
+        return cross_entropy(model, inputs)
+
+    def train(self, org: "Organisation", received: Records, turn: Turn) -> Update:
+        """Score the received model, then train it."""
+        from fedlap_app.models.determinism import one_thread
+        from fedlap_app.models.fusion import evaluate_weights
+        from fedlap_app.models.optimizer import Optimizer
+        from fedlap_app.models.parameters import load_parameters, parameters_of
+        from fedlap_app.models.training import proximal, train_epochs
+
+        settings, model, inputs = self.settings, org.model, org.inputs(turn.task)
+        spec = settings.server_step_spec if self.server_steps else settings.train_spec
+        seed = round_seed(settings.seed, turn.task.stage, org.name, turn.number)
+        with one_thread():
+            load_parameters(model, self.received(org, received))
+            scores = evaluate_weights(model, inputs)
+            pull = settings.pull
+            loss = proximal(self.loss, pull, model) if pull else self.loss
+            rule = Optimizer(model.parameters(), spec)
+            if turn.moments:
+                rule.load_moments(turn.moments)
+            count = train_epochs(model, inputs, spec, seed, objective=loss, optimizer=rule)
+            kept = rule.moments() if turn.moments is not None else {}
+            records = self.returned(org, received, parameters_of(model))
+        # A model that was not trained, for lack of training nodes, does not count.
+        by_nodes = settings.weight_by == "nodes" and count
+        weight = org.subgraph.num_nodes if by_nodes else count
+        return Update(records, weight, scores, kept)
+
+    def returned(self, org: "Organisation", received: Records, parameters: Parameters) -> Records:
+        """What leaves of the trained network's parameters."""
+        return {MODEL: parameters}
+
+    def start(self, schema: Schema, seed: int, found: Mapping[str, Any]) -> State:
+        """A fresh model."""
+        from fedlap_app.models.parameters import parameters_of
+
+        return State(parameters_of(self.model(schema, seed)))

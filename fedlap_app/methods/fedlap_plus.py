@@ -5,76 +5,78 @@ Every organisation holds its own rows of the basis and the eigenvalues; what is 
 """
 
 import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
-from fedlap_app.methods.fedlap_rows import row_model
-from fedlap_app.models.fusion import build_fused, smooth_cross_entropy
-from fedlap_app.models.networks import build_model
-from fedlap_app.models.rows import smooth_rows
-from fedlap_app.models.tensors import GraphTensors
-from fedlap_app.models.training import Objective, cross_entropy
-from fedlap_app.settings import FEDLAP, Settings
-from fedlap_app.sums.job.bases import FinishedBasis
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.base import Schema
+from fedlap_app.methods.fedavg import FedAvg
 
-NAME = "fedlap+"
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from fedlap_app.models.tensors import GraphTensors
+    from fedlap_app.sums.job.bases import FinishedBasis
 
 Floats = NDArray[np.float64]
 
 
-def method_model(
-    settings: Settings, num_features: int, num_classes: int, *, held: int = 0
-) -> nn.Module:
-    """The model that the settings' method trains, the same for the same seed.
+class FedLapPlus(FedAvg):
+    """Federated averaging of f(X, E, v) + g(U_v W)."""
 
-    `held` is the number of rows that its owner learns (method fedlap; default: none).
-    """
-    if settings.method == FEDLAP:
-        return row_model(settings, num_features, num_classes, held)
-    features = settings.model_spec(num_features, num_classes)
-    if settings.method != NAME:
-        return build_model(features, settings.seed)
-    structure = settings.structure_spec(num_classes)
-    used = None if settings.model == "none" else features
-    return build_fused(used, structure, settings.seed, weighted=settings.weighted)
+    name: ClassVar[str] = "fedlap+"
+    summary: ClassVar[str] = "spectral basis"
+    programs: ClassVar[tuple[str, ...]] = ("krylov",)
+    structural: ClassVar[bool] = True
 
+    def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
+        """Both models, with a weight of the first if validation chooses one."""
+        from fedlap_app.models.fusion import build_fused
 
-def method_objective(settings: Settings) -> Objective:
-    """What the settings' method minimises."""
-    if settings.method == FEDLAP:
-        return smooth_rows(settings.row_smoothing, settings.branch_loss)
-    if settings.method != NAME:
-        return cross_entropy
-    return smooth_cross_entropy(settings.smoothing, settings.branch_loss)
+        settings = self.settings
+        features = None if settings.model == "none" else settings.model_spec(*schema)
+        structure = settings.structure_spec(schema.classes)
+        return build_fused(features, structure, seed, weighted=settings.weighted)
 
+    def inputs(self, part: Subgraph, found: Mapping[str, Any]) -> "GraphTensors":
+        """Features, internal edges and the rows of the basis."""
+        return self.with_basis(super().inputs(part, found), found["krylov"])
 
-def attach(tensors: GraphTensors, basis: FinishedBasis, settings: Settings) -> GraphTensors:
-    """Tensors with the rows of a basis.
+    def with_basis(self, tensors: "GraphTensors", basis: "FinishedBasis") -> "GraphTensors":
+        """Tensors with the rows of a basis.
 
-    Rows of an orthonormal basis shrink with the number of nodes n, so they are multiplied by
-    sqrt(n). A basis of an invariant subspace may have fewer columns than were asked for: the
-    rest is zero, so that W has one shape everywhere.
-    """
-    found = min(basis.U.shape[1], settings.kept)
-    rows = np.zeros((basis.U.shape[0], settings.kept))
-    values = np.array(basis.eigenvalues[:found])
-    scale = math.sqrt(basis.facts.nodes) * _column_weights(settings, values)
-    rows[:, :found] = basis.U[:, :found] * scale
-    return tensors.with_basis(rows, values)
+        Rows of an orthonormal basis shrink with the number of nodes n, so they are multiplied by
+        sqrt(n). A basis of an invariant subspace may have fewer columns than were asked for: the
+        rest is zero, so that W has one shape everywhere.
+        """
+        found = min(basis.U.shape[1], self.settings.kept)
+        rows = np.zeros((basis.U.shape[0], self.settings.kept))
+        values = np.array(basis.eigenvalues[:found])
+        scale = math.sqrt(basis.facts.nodes) * self._column_weights(values)
+        rows[:, :found] = basis.U[:, :found] * scale
+        return tensors.with_basis(rows, values)
 
+    def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
+        """Cross-entropy, of each branch too if asked for, and the Rayleigh quotient of W."""
+        from fedlap_app.models.fusion import smooth_cross_entropy
 
-def _column_weights(settings: Settings, eigenvalues: Floats) -> Floats:
-    """How much each column of the basis counts, at most 1."""
-    weights = np.ones_like(eigenvalues)
-    sizes = np.abs(eigenvalues) / (np.abs(eigenvalues).max(initial=0.0) or 1.0)
-    if settings.column_weights == "eigenvalue":
-        weights = sizes
-    if settings.column_weights == "root":
-        # Of A A' the roots are the singular values of A.
-        weights = np.sqrt(sizes)
-    if settings.column_weights == "diffusion" and len(eigenvalues):
-        # The heat kernel exp(-t L): far from the smooth end a column counts less and less.
-        weights = np.exp(-settings.diffusion * (eigenvalues - eigenvalues.min()))
-    return weights
+        settings = self.settings
+        return smooth_cross_entropy(settings.smoothing, settings.branch_loss)(model, inputs)
+
+    def _column_weights(self, eigenvalues: Floats) -> Floats:
+        """How much each column of the basis counts, at most 1."""
+        kind = self.settings.column_weights
+        sizes = np.abs(eigenvalues) / (np.abs(eigenvalues).max(initial=0.0) or 1.0)
+        if kind == "eigenvalue":
+            return sizes
+        if kind == "root":
+            # Of A A' the roots are the singular values of A.
+            return np.sqrt(sizes)
+        if kind == "diffusion" and len(eigenvalues):
+            # The heat kernel exp(-t L): far from the smooth end a column counts less and less.
+            heat: Floats = np.exp(-self.settings.diffusion * (eigenvalues - eigenvalues.min()))
+            return heat
+        return np.ones_like(eigenvalues)

@@ -6,7 +6,7 @@ leaves everything open that it does not name. ``[consent]`` is an older name of 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class Policy:
         Training rounds, stages of self-training and evaluations of one run.
     least_scored_nodes
         Nodes that a split must have for its scores to leave.
+    methods
+        Methods that do not come with the app and may be run, each with the hash of its file.
     """
 
     most_vectors: int | None = None
@@ -64,6 +66,7 @@ class Policy:
     most_stages: int | None = 10
     most_evaluations: int | None = 32
     least_scored_nodes: int = 10
+    methods: Mapping[str, str] | None = field(default_factory=dict)
 
 
 SAFE = Policy()
@@ -79,6 +82,7 @@ SIMULATED = Policy(
     most_stages=None,
     most_evaluations=None,
     least_scored_nodes=0,
+    methods=None,
 )
 
 
@@ -143,6 +147,15 @@ def _flag(key: str, value: object) -> bool:
     return value
 
 
+def _hashes(key: str, value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        raise DataError(
+            f"{key} = {value!r} is no table of names and hashes: write "
+            f'`{key} = {{"my-method" = "HASH"}}` with the hash that a refusal names.'
+        )
+    return dict(value)
+
+
 def _some_of(choices: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...]]:
     def read(key: str, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
@@ -168,4 +181,5 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "unpadded_sums": _flag,
     "trust_on_first_use": _flag,
     "server_steps": _flag,
+    "methods": _hashes,
 }

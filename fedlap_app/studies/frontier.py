@@ -10,9 +10,10 @@ from typing import Any
 from fedlap_app.api.training import conduct
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.graphs.datasets import find_dataset
+from fedlap_app.methods.registry import method_class
 from fedlap_app.privacy.density import Density, density_of
 from fedlap_app.privacy.leakage import alpha_of, auc_of, kl_of, largest_sum, largest_vectors
-from fedlap_app.settings import Settings
+from fedlap_app.settings import KRYLOV, Settings
 from fedlap_app.studies.frontier_grid import Point, Values, grid_of
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.plan import find_subgraphs
@@ -47,7 +48,7 @@ def bench_frontier(
     say
         Is told how it goes on.
     """
-    if settings.method != "fedlap+":
+    if KRYLOV not in method_class(settings.method).programs:
         raise ConfigError(
             f"method = '{settings.method}' does not use the spectral basis: a frontier compares "
             "settings of fedlap+, leave the method out"

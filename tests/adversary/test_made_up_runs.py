@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedlap_app.flower.client.kept import MOST_FINISHED, MOST_UNFINISHED, training_job
+from fedlap_app.methods.kept import MOST_FINISHED, MOST_UNFINISHED, training_job
 from tests.adversary.dishonest import (
     Coordinator,
     model_of,

@@ -97,7 +97,7 @@ def test_a_failure_leaves_nothing_and_tells_what_happened(orgs, quick, tmp_path,
         raise ZeroDivisionError("of all things")
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("fedlap_app.methods.fedavg.train_epochs", broken)
+    monkeypatch.setattr("fedlap_app.models.training.train_epochs", broken)
     assert training
     with pytest.raises(RunError) as caught:
         fedlap.train(orgs, "fedavg", **quick)

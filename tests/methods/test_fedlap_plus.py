@@ -8,7 +8,8 @@ import torch
 
 from fedlap_app.flower.grids.in_process import run_in_process
 from fedlap_app.graphs.federation import load_federation
-from fedlap_app.methods.fedlap_plus import attach, method_model, method_objective
+from fedlap_app.methods.base import Schema
+from fedlap_app.methods.registry import method_class
 from fedlap_app.models.fusion import smooth_cross_entropy
 from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.models.training import cross_entropy, loss_of
@@ -23,6 +24,17 @@ class Silent:
 
     def round_done(self, number, rounds, totals):
         """Nothing to show."""
+
+
+SHAPE = Schema(12, 3)
+
+
+def method_of(settings):
+    return method_class(settings.method).of(settings)
+
+
+def attach(tensors, basis, settings):
+    return method_of(settings).with_basis(tensors, basis)
 
 
 def basis_of(rows, columns, nodes):
@@ -56,7 +68,7 @@ def test_rows_are_scaled_and_a_short_basis_is_filled_with_zeros(settings, tensor
     np.testing.assert_allclose(attached.basis[:, :4].numpy(), 20 * basis.U, rtol=1e-6)
     assert not attached.basis[:, 4:].any()
     np.testing.assert_allclose(attached.eigenvalues.numpy(), basis.eigenvalues, rtol=1e-6)
-    model = method_model(settings, 12, 3).eval()
+    model = method_of(settings).model(SHAPE, 0).eval()
     squares = model.structure.W.detach()[:4].square().sum(dim=1).numpy()
     quotient = float((basis.eigenvalues * squares).sum() / squares.sum())
     expected = float(cross_entropy(model, attached).detach()) + quotient
@@ -90,21 +102,23 @@ def test_columns_can_be_weighted_by_the_heat_kernel(settings, tensors):
 
 def test_logits_are_added_and_the_feature_model_can_be_left_out(settings, tensors):
     data = attach(tensors, basis_of(tensors.num_nodes, 6, 400), settings)
-    model = method_model(settings, 12, 3).eval()
+    model = method_of(settings).model(SHAPE, 0).eval()
     both = model(data)
     torch.testing.assert_close(both, model.features(data) + model.structure(data.basis))
-    alone = method_model(replace(settings, model="none"), 12, 3).eval()
+    alone = method_of(replace(settings, model="none")).model(SHAPE, 0).eval()
     torch.testing.assert_close(alone(data), alone.structure(data.basis))
 
 
 def test_the_objective_adds_lambda_times_the_quotient(settings, tensors):
     data = attach(tensors, basis_of(tensors.num_nodes, 6, 400), settings)
-    model = method_model(settings, 12, 3).eval()
+    model = method_of(settings).model(SHAPE, 0).eval()
     squares = model.structure.W.detach().square().sum(dim=1)
     quotient = float((data.eigenvalues * squares).sum() / squares.sum())
     expected = float(cross_entropy(model, data).detach()) + 2.5 * quotient
     assert float(smooth_cross_entropy(2.5)(model, data).detach()) == pytest.approx(expected, 1e-5)
-    assert method_objective(replace(settings, method="fedavg")) is cross_entropy
+    averaging = replace(settings, method="fedavg")
+    plain = method_of(averaging).model(SHAPE, 0).eval()
+    torch.testing.assert_close(method_of(averaging).loss(plain, data), cross_entropy(plain, data))
 
 
 def test_a_second_run_reuses_the_basis_and_gives_the_same_bits(settings, own_home):
@@ -134,9 +148,9 @@ def test_the_structure_of_the_whole_graph_is_worth_five_points():
 
 def test_each_branch_can_have_a_loss_of_its_own(settings, tensors):
     attached = attach(tensors, basis_of(tensors.num_nodes, 6, nodes=400), settings)
-    model = method_model(settings, 12, 3).eval()
-    together = method_objective(settings)(model, attached)
-    apart = method_objective(replace(settings, branch_loss=0.5))(model, attached)
+    model = method_of(settings).model(SHAPE, 0).eval()
+    together = method_of(settings).loss(model, attached)
+    apart = method_of(replace(settings, branch_loss=0.5)).loss(model, attached)
     own = [loss_of(logits, attached) for logits in model.branches(attached)]
     assert len(own) == 2
     torch.testing.assert_close(apart - together, 0.5 * (own[0] + own[1]))

@@ -12,8 +12,9 @@ from pathlib import Path
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from fedlap_app.errors import DataError, FedLapError, UnwritableError
-from fedlap_app.flower.client.organisation import Organisation, organisation_of
+from fedlap_app.flower.client.organisation import organisation_of
 from fedlap_app.graphs.organisation import read_organisation
+from fedlap_app.methods.organisation import Organisation
 from fedlap_app.store import places
 from fedlap_app.store.folders import Folder, StoreError
 

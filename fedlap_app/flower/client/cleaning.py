@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.flower.client.kept import kept_jobs
+from fedlap_app.methods.kept import kept_jobs
 from fedlap_app.store.folders import MARKER, Store
 from fedlap_app.sums.identity import is_identity_file
 

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 from flwr.app import ConfigRecord, RecordDict
 
 from fedlap_app.errors import RunError
-from fedlap_app.flower.client import ration, rows, training_ledger
-from fedlap_app.flower.client.kept import keep_guesses, keep_model
+from fedlap_app.flower.client import ration, training_ledger
 from fedlap_app.flower.client.moments import kept_moments
-from fedlap_app.flower.client.organisation import Organisation
-from fedlap_app.flower.records import Metrics, to_metrics
-from fedlap_app.flower.task import Late, Task, number_in
+from fedlap_app.flower.records import Metrics, packed, records_in, to_metrics
+from fedlap_app.flower.task import number_in
+from fedlap_app.methods.base import MODEL, Turn
+from fedlap_app.methods.kept import keep_guesses, keep_model
+from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.scores import pack, pack_all, withhold
+from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.federation import read_federation_file
-from fedlap_app.seeds import round_seed
 from fedlap_app.version import VERSION
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from torch import nn
 
     from fedlap_app.models.tensors import GraphTensors
@@ -61,48 +60,36 @@ def require_version(federation: Path) -> None:
 def train(
     organisation: Organisation, content: RecordDict, run: int, state: RecordDict
 ) -> RecordDict:
-    """One round of federated averaging; the received model is scored on the way.
+    """One round of training together; the received model is scored on the way.
 
     `state` is what Flower keeps for the client during a run.
     """
-    from fedlap_app.methods.fedavg import client_round
-    from fedlap_app.methods.fedlap_plus import method_objective
-
-    settings, number = organisation.settings, number_in(content, "server-round")
+    method, number = organisation.method, number_in(content, "server-round")
     task = ration.admit(organisation, run, content, number)
     kept = None
-    if settings.optimizer_state == "keep" and not settings.server_steps:
+    if method.settings.optimizer_state == "keep" and not method.server_steps:
         kept = kept_moments(organisation, state, task)
-    result = client_round(
-        organisation.model,
-        organisation.tensors_for(task),
-        settings.round_spec,
-        rows.received(organisation, content),
-        seed=round_seed(settings.seed, task.stage, organisation.name, number),
-        objective=method_objective(settings),
-        proximal_mu=settings.pull,
-        moments=kept.read(number) if kept else None,
-    )
+    turn = Turn(task, number, kept.read(number) if kept else None)
+    update = method.train(organisation, records_in(content, MODEL), turn)
     if kept:
-        kept.write(number, result.moments)
+        kept.write(number, update.moments)
     metrics: Metrics = {
-        "num-examples": _weight(organisation, result.num_examples),
-        "scores": _scores(organisation, pack_all(result.received)),
+        "num-examples": update.weight,
+        "scores": _scores(organisation, pack_all(update.scores)),
     }
-    records = rows.returned(organisation, content, result.parameters)
-    reply = RecordDict({**records, "metrics": to_metrics(metrics)})
+    reply = RecordDict({**packed(update.records), "metrics": to_metrics(metrics)})
     training_ledger.enter(organisation, task, number, content, reply)
     return reply
 
 
 def train_alone(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
     """Train without any exchange; only counts and losses of each round leave."""
-    from fedlap_app.methods.alone import train_alone as run_alone
+    from fedlap_app.methods.local import Local
 
     task = ration.admit(organisation, run, content, Late.KEEP, alone=True)
-    stages = run_alone(
-        organisation.tensors, organisation.model_spec, organisation.settings, organisation.name
-    )
+    method = organisation.method
+    assert isinstance(method, Local), "a method without exchange says how it trains alone"
+    stages = method.train_alone(organisation.shape, organisation.inputs(task), organisation.name)
     keep_model(organisation, task, stages[-1].parameters, stages[-1].evaluation)
     metrics: Metrics = {
         "rounds": [len(stage.history) for stage in stages],
@@ -112,9 +99,7 @@ def train_alone(organisation: Organisation, content: RecordDict, run: int) -> Re
         ),
         "scores": _scores(organisation, pack_all([stage.evaluation for stage in stages])),
     }
-    reply = RecordDict({"metrics": to_metrics(metrics)})
-    training_ledger.enter(organisation, task, Late.KEEP, content, reply)
-    return reply
+    return _answered(organisation, task, Late.KEEP, content, metrics)
 
 
 def evaluate(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
@@ -125,10 +110,8 @@ def evaluate(organisation: Organisation, content: RecordDict, run: int) -> Recor
     task = ration.admit(organisation, run, content, Late.EVALUATE)
     with one_thread():
         evaluations = evaluate_weights(*_received(organisation, content, task))
-    scores = _scores(organisation, pack_all(evaluations))
-    reply = RecordDict({"metrics": to_metrics({"scores": scores})})
-    training_ledger.enter(organisation, task, Late.EVALUATE, content, reply)
-    return reply
+    scores: Metrics = {"scores": _scores(organisation, pack_all(evaluations))}
+    return _answered(organisation, task, Late.EVALUATE, content, scores)
 
 
 def keep(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
@@ -136,23 +119,32 @@ def keep(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
 
     When another stage follows, the client's guesses for it are kept as well; they never leave.
     """
-    from fedlap_app.models.evaluation import score
+    from fedlap_app.models.determinism import one_thread
+    from fedlap_app.models.evaluation import log_probabilities_of, score
     from fedlap_app.models.guesses import guess
 
-    settings = organisation.settings
+    method = organisation.method
     task = ration.admit(organisation, run, content, Late.KEEP)
-    predicted = _predict(organisation, content, task)
-    evaluation = score(predicted, organisation.tensors)
-    kept = rows.kept(organisation, rows.received(organisation, content))
-    keep_model(organisation, task, kept, evaluation)
-    if task.stage < settings.self_training:
-        training = organisation.tensors.splits["train"]
+    with one_thread():
+        model, inputs = _received(organisation, content, task)
+        predicted = log_probabilities_of(model, inputs)
+    evaluation = score(predicted, inputs)
+    parameters = method.received(organisation, records_in(content, MODEL))
+    keep_model(organisation, task, method.kept(organisation, parameters), evaluation)
+    if task.stage < method.settings.self_training:
         following = replace(task, stage=task.stage + 1)
-        guesses = guess(predicted, training, settings.guess_spec)
+        guesses = guess(predicted, inputs.splits["train"], method.settings.guess_spec)
         keep_guesses(organisation.store, following, guesses)
-    scores = _scores(organisation, pack(evaluation))
-    reply = RecordDict({"metrics": to_metrics({"scores": scores})})
-    training_ledger.enter(organisation, task, Late.KEEP, content, reply)
+    scores: Metrics = {"scores": _scores(organisation, pack(evaluation))}
+    return _answered(organisation, task, Late.KEEP, content, scores)
+
+
+def _answered(
+    organisation: Organisation, task: Task, number: int, content: RecordDict, metrics: Metrics
+) -> RecordDict:
+    """A reply of numbers alone, entered into the ledger before it leaves."""
+    reply = RecordDict({"metrics": to_metrics(metrics)})
+    training_ledger.enter(organisation, task, number, content, reply)
     return reply
 
 
@@ -161,26 +153,12 @@ def _scores(organisation: Organisation, packed: Sequence[float]) -> list[float]:
     return withhold(packed, organisation.policy.least_scored_nodes)
 
 
-def _predict(organisation: Organisation, content: RecordDict, task: Task) -> "NDArray[np.float32]":
-    """Log-probabilities of the global model for the own nodes."""
-    from fedlap_app.models.determinism import one_thread
-    from fedlap_app.models.evaluation import log_probabilities_of
-
-    with one_thread():
-        return log_probabilities_of(*_received(organisation, content, task))
-
-
 def _received(
     organisation: Organisation, content: RecordDict, task: Task
 ) -> "tuple[nn.Module, GraphTensors]":
     """The global model, and the data that it reads."""
     from fedlap_app.models.parameters import load_parameters
 
-    load_parameters(organisation.model, rows.received(organisation, content))
-    return organisation.model, organisation.tensors_for(task)
-
-
-def _weight(organisation: Organisation, num_examples: int) -> int:
-    """What the model of a round is weighted by; nothing when there was nothing to train on."""
-    by_nodes = organisation.settings.weight_by == "nodes" and num_examples
-    return organisation.subgraph.num_nodes if by_nodes else num_examples
+    records = records_in(content, MODEL)
+    load_parameters(organisation.model, organisation.method.received(organisation, records))
+    return organisation.model, organisation.inputs(task)

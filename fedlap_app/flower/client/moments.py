@@ -15,13 +15,13 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
-from fedlap_app.flower.client.kept import training_job
 from fedlap_app.flower.records import to_arrays
-from fedlap_app.flower.task import Task
+from fedlap_app.methods.kept import training_job
+from fedlap_app.methods.task import Task
 from fedlap_app.store.folders import Folder, Store, StoreError
 
 if TYPE_CHECKING:
-    from fedlap_app.flower.client.organisation import Organisation
+    from fedlap_app.methods.organisation import Organisation
 
 _MOMENTS = "moments"
 _MADE_IN = "moments-of"

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from flwr.app import ConfigRecord, RecordDict
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.flower.client.organisation import Organisation
+from fedlap_app.methods.organisation import Organisation
 from fedlap_app.privacy.pins import federation_pins, merge_pins, org_pins
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data

@@ -1,125 +1,24 @@
-"""The organisation that a client speaks for: its data, its store and its model."""
+"""Which organisation a client speaks for, from what Flower knows of it."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from flwr.app import Context
 
 from fedlap_app.errors import ConfigError, DataError
-from fedlap_app.flower.client.kept import read_guesses
-from fedlap_app.flower.task import Task
 from fedlap_app.graphs.federation import load_member
 from fedlap_app.graphs.folder import federation_folders, read_folder
-from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.models.specs import ModelSpec
+from fedlap_app.methods.organisation import Organisation
 from fedlap_app.privacy.federation import FILE as FEDERATION_FILE
 from fedlap_app.privacy.pins import org_pins
-from fedlap_app.privacy.policy import SAFE, SIMULATED, Policy, read_policy
+from fedlap_app.privacy.policy import SAFE, SIMULATED, read_policy
 from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store import places
 from fedlap_app.store.folders import Store
-from fedlap_app.sums.job.bases import Bases
-
-if TYPE_CHECKING:  # torch is imported only by the handlers that train
-    from torch import nn
-
-    from fedlap_app.models.tensors import GraphTensors
 
 _CACHED = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Organisation:
-    """What the handlers of one client work with.
-
-    `folder` is set in a deployment only, and so is `federation`, the file of pinned fingerprints.
-    `policy` is that of its folder, and `named` the organisations that this pins by name, which
-    is what counts in a simulation, where all fingerprints follow from the seed.
-    """
-
-    subgraph: Subgraph
-    settings: Settings
-    store: Store
-    folder: Path | None = None
-    federation: Path | None = None
-    policy: Policy = SAFE
-    named: frozenset[str] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """Name of the organisation."""
-        return self.subgraph.name
-
-    @cached_property
-    def schema(self) -> str:
-        """Hash of class names and feature columns, which all organisations must share."""
-        return schema_digest(self.subgraph)
-
-    @property
-    def deployed(self) -> bool:
-        """Whether this is no simulation, so that what it writes must survive a power failure."""
-        return self.folder is not None
-
-    @cached_property
-    def agreed(self) -> str:
-        """Digest of the settings, by which parties and messages of a run are compared."""
-        return self.settings.digest()
-
-    @cached_property
-    def model_spec(self) -> ModelSpec:
-        """The model that the settings ask for, on this schema."""
-        return self.settings.model_spec(self.subgraph.num_features, self.subgraph.num_classes)
-
-    @cached_property
-    def tensors(self) -> "GraphTensors":
-        """The subgraph on the client's device."""
-        from fedlap_app.methods.fedlap_rows import with_share
-        from fedlap_app.models.device import pick_device
-        from fedlap_app.models.tensors import GraphTensors
-
-        device = pick_device(self.settings.device)
-        tensors = GraphTensors.from_subgraph(self.subgraph, self.model_spec, device)
-        return with_share(tensors, self.subgraph, self.settings)
-
-    @cached_property
-    def model(self) -> "nn.Module":
-        """The model; every handler that uses it loads its parameters first."""
-        from fedlap_app.methods.fedlap_plus import method_model
-
-        spec = self.model_spec
-        held = self.subgraph.num_nodes + self.subgraph.num_external
-        model = method_model(self.settings, spec.num_features, spec.num_classes, held=held)
-        return model.to(self.tensors.device)
-
-    def tensors_for(self, task: Task) -> "GraphTensors":
-        """The tensors with the basis and the guessed labels that the task names."""
-        if not task.basis and not task.stage:
-            return self.tensors
-        if task not in self._prepared:
-            self._prepared.clear()
-            self._prepared[task] = self._prepare(task)
-        return self._prepared[task]
-
-    def _prepare(self, task: Task) -> "GraphTensors":
-        from fedlap_app.methods.fedlap_plus import attach
-
-        tensors = self.tensors
-        if task.basis:
-            bases = Bases(self.store.root / "basis")
-            found = bases.find(task.basis, self.subgraph.fingerprint())
-            tensors = attach(tensors, found, self.settings)
-        if task.stage:
-            tensors = tensors.with_guesses(read_guesses(self.store, task))
-        return tensors
-
-    @cached_property
-    def _prepared(self) -> "dict[Task, GraphTensors]":
-        return {}
 
 
 class Seat(Context):

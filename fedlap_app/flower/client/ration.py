@@ -11,14 +11,17 @@ import json
 from flwr.app import RecordDict
 
 from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.flower.client.kept import RATION, training_job
-from fedlap_app.flower.client.organisation import Organisation
 from fedlap_app.flower.client.runs import Runs
-from fedlap_app.flower.client.training_ledger import ALONE, is_last
+from fedlap_app.flower.client.training_ledger import is_last
 from fedlap_app.flower.records import digest_of
-from fedlap_app.flower.task import Late, Task
+from fedlap_app.flower.task import task_of
+from fedlap_app.methods.base import Method
+from fedlap_app.methods.kept import RATION, training_job
+from fedlap_app.methods.organisation import Organisation
+from fedlap_app.methods.registry import digest_of as digest_of_method
+from fedlap_app.methods.registry import is_built_in
+from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.policy import Policy
-from fedlap_app.settings import Settings
 from fedlap_app.store.rewritten import RewrittenFile
 
 _LATE: dict[int, str] = {Late.EVALUATE: "the scoring", Late.KEEP: "the keeping"}
@@ -26,7 +29,7 @@ _LATE: dict[int, str] = {Late.EVALUATE: "the scoring", Late.KEEP: "the keeping"}
 
 def join(organisation: Organisation, run: int) -> None:
     """Bind a run to its settings, if the organisation's policy allows them."""
-    _require_allowed(organisation.policy, organisation.settings)
+    _require_allowed(organisation.policy, organisation.method)
     with organisation.store.lock():
         runs = Runs(organisation)
         began = _record(organisation, run).read() or {"settings": runs.settings_of(run)}
@@ -54,14 +57,14 @@ def admit(
     Task
         What the message is about.
     """
-    task, settings = Task.of(content), organisation.settings
+    task, method = task_of(content), organisation.method
     if task.run != run:
         raise ProtocolError(
             f"the message is about run {task.run} and came in run {run}: it was not made by this "
             "app's server"
         )
-    _require_allowed(organisation.policy, settings)
-    _require_planned(settings, task, number, alone=alone)
+    _require_allowed(organisation.policy, method)
+    _require_planned(method, task, number, alone=alone)
     step, asked = task.step(number), digest_of(content)
     with organisation.store.lock():
         record = _record(organisation, run)
@@ -77,7 +80,7 @@ def admit(
             "settings": organisation.agreed,
             "step": step,
             "asked": asked,
-            "finished": is_last(settings, task, number),
+            "finished": is_last(method, task, number),
         }
         record.write(json.dumps(known))
     return task
@@ -122,11 +125,12 @@ def _require_next(task: Task, number: int, last: int, *, alone: bool) -> None:
         )
 
 
-def _require_planned(settings: Settings, task: Task, number: int, *, alone: bool) -> None:
+def _require_planned(method: Method, task: Task, number: int, *, alone: bool) -> None:
     """Refuse what the settings of the run do not plan."""
-    if alone != (settings.method == ALONE):
+    settings = method.settings
+    if alone == method.exchanges:
         raise ProtocolError(
-            f"method = '{settings.method}' asks for no such training: the message was not made by "
+            f"method = '{method.name}' asks for no such training: the message was not made by "
             "this app's server"
         )
     planned = 1 <= number <= settings.rounds or number in _LATE
@@ -137,16 +141,18 @@ def _require_planned(settings: Settings, task: Task, number: int, *, alone: bool
         )
 
 
-def _require_allowed(policy: Policy, settings: Settings) -> None:
-    """Refuse a run whose settings pass a limit of the policy."""
-    if settings.single_gradients and not policy.server_steps:
+def _require_allowed(policy: Policy, method: Method) -> None:
+    """Refuse a run whose method or settings pass a limit of the policy."""
+    _require_listed(policy, method)
+    settings = method.settings
+    if method.single_gradients and not policy.server_steps:
         raise RunError(
             "optimizer-at = 'server', or one epoch of sgd, shows the server single gradients, "
             "which its policy does not allow (server-steps): set optimizer-at = 'client' and "
             "optimizer = 'adam'"
         )
     stages = settings.self_training + 1
-    questions = 0 if settings.method == ALONE else 2 * stages
+    questions = 2 * stages if method.exchanges else 0
     for what, count, key, most in (
         ("training rounds", settings.rounds * stages, "most-rounds", policy.most_rounds),
         ("stages of self-training", settings.self_training, "most-stages", policy.most_stages),
@@ -157,3 +163,16 @@ def _require_allowed(policy: Policy, settings: Settings) -> None:
                 f"the run plans {count} {what} and its policy allows {most} ({key}): set fewer "
                 "rounds or a smaller self-training"
             )
+
+
+def _require_listed(policy: Policy, method: Method) -> None:
+    """Refuse a method from outside that the policy does not list with its hash."""
+    if policy.methods is None or is_built_in(method.name):
+        return
+    found = digest_of_method(type(method))
+    if policy.methods.get(method.name) != found:
+        raise RunError(
+            f"method '{method.name}' does not come with the app and its policy does not list it "
+            f"as it is installed there: look at its code, since a method decides what leaves, then "
+            f'write `methods = {{"{method.name}" = "{found}"}}` into [policy] of org.toml there'
+        )

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from fedlap_app.errors import RunError
-from fedlap_app.flower.client.kept import make_room, require_room
-from fedlap_app.flower.client.organisation import Organisation
+from fedlap_app.methods.kept import make_room, require_room
+from fedlap_app.methods.organisation import Organisation
 from fedlap_app.store.rewritten import RewrittenFile
 
 FILE = "runs.json"

@@ -9,10 +9,10 @@ from typing import Any
 
 from flwr.app import ArrayRecord, MetricRecord, RecordDict
 
-from fedlap_app.flower.client import rows
-from fedlap_app.flower.client.kept import training_job
-from fedlap_app.flower.client.organisation import Organisation
-from fedlap_app.flower.task import Late, Task
+from fedlap_app.methods.base import MODEL, Method
+from fedlap_app.methods.kept import training_job
+from fedlap_app.methods.organisation import Organisation
+from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.ledger import (
     FINISHED,
     MEMBERS,
@@ -23,10 +23,6 @@ from fedlap_app.privacy.ledger import (
     Entry,
     Ledger,
 )
-from fedlap_app.settings import Settings
-
-ALONE = "local"  # trains all stages in one message
-_KINDS = {"arrays": ("model", "model updates"), rows.RECORD: ("learned rows", "learned rows")}
 
 
 def enter(
@@ -48,36 +44,38 @@ def enter(
     def facts() -> Mapping[str, Any]:
         method = organisation.settings.method
         about = {"organisation": organisation.name, "phase": "training", "job": job}
-        return {**about, "method": method, "basis": task.basis}
+        return {**about, "method": method, "basis": ", ".join(task.found.values())}
 
     with store.lock():
         ledger = Ledger.open(store.job(job).path, facts, durable=organisation.deployed, begun=False)
-        state = FINISHED if is_last(organisation.settings, task, number) else OPEN
+        state = FINISHED if is_last(organisation.method, task, number) else OPEN
         ledger.enter(task.step(number), 0, _entries(content, reply), state)
 
 
-def is_last(settings: Settings, task: Task, number: int) -> bool:
-    """Whether a message is the last one of its run."""
-    if settings.method == ALONE:
-        return True
-    return number == Late.KEEP and task.stage == settings.self_training
+def is_last(method: Method, task: Task, number: int) -> bool:
+    """Whether a message is the last one of its run; who trains alone is asked once."""
+    stages = method.settings.self_training
+    return not method.exchanges or (number == Late.KEEP and task.stage == stages)
 
 
 def _entries(content: RecordDict, reply: RecordDict) -> Iterator[Entry]:
-    for name, (received, sent) in _KINDS.items():
-        everyone = (MEMBERS, SERVER)
-        if values := _values(content, name):
-            yield Entry(RECEIVED, received, everyone, (), (), 1, values)
-        if values := _values(reply, name):
-            yield Entry(SENT, sent, (SERVER,), everyone, (), 1, values)
+    everyone = (MEMBERS, SERVER)
+    for name, values in _arrays(content):
+        kind = "model" if name == MODEL else f"learned {name}"
+        yield Entry(RECEIVED, kind, everyone, (), (), 1, values)
+    for name, values in _arrays(reply):
+        kind = "model updates" if name == MODEL else f"learned {name}"
+        yield Entry(SENT, kind, (SERVER,), everyone, (), 1, values)
     yield Entry(SENT, "scores and counts", (SERVER,), (), (), 1, _metrics(reply))
 
 
-def _values(content: RecordDict, name: str) -> int:
-    record = content.get(name)
-    if not isinstance(record, ArrayRecord):
-        return 0
-    return sum(prod(array.shape) for array in record.values())
+def _arrays(content: RecordDict) -> Iterator[tuple[str, int]]:
+    """Records of arrays, and how many numbers each has."""
+    for name, record in content.items():
+        if isinstance(record, ArrayRecord):
+            values = sum(prod(array.shape) for array in record.values())
+            if values:
+                yield name, values
 
 
 def _metrics(reply: RecordDict) -> int:

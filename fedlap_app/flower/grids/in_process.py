@@ -17,6 +17,7 @@ from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.parts import Parts
 from fedlap_app.flower.server.run import run
 from fedlap_app.graphs.folder import federation_folders
+from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
 
 # Flower's own simulation has two nodes unless told otherwise.
@@ -43,7 +44,7 @@ def run_in_process(
     settings = settings.with_clients(len(parts) or count_clients(settings))
     if settings.store_dir:
         _make_folder(Path(settings.store_dir))
-    if settings.method == "central":
+    if method_class(settings.method).pooled:
         return run_central(settings, run_id, observer, parts)
     return run(make_grid(settings, run_id, parts), settings, observer)
 

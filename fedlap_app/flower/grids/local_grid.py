@@ -24,9 +24,10 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from fedlap_app.flower.client.organisation import Organisation, Seat
+from fedlap_app.flower.client.organisation import Seat
 from fedlap_app.flower.grids.turns import turn
 from fedlap_app.knobs import Value
+from fedlap_app.methods.organisation import Organisation
 
 _FIRST_NODE = 101  # Flower's own server is node 1
 

@@ -82,6 +82,7 @@ class MemberGrid(WrappedGrid):
     def __init__(self, grid: Grid) -> None:
         super().__init__(grid)
         self._names: dict[int, str] = {}
+        self._members: list[int] = []
         self.traffic: dict[str, Traffic] = {}
         self.quorum: Quorum | None = None
         self.absences: Counter[str] = Counter()
@@ -90,6 +91,7 @@ class MemberGrid(WrappedGrid):
     def introduce(self, members: Iterable[Member]) -> None:
         """Learn which node is which organisation."""
         for member in members:
+            self._members.append(member.node_id)
             self._names[member.node_id] = member.name
             self.traffic.setdefault(member.name, Traffic(seen=time.time()))
 
@@ -107,8 +109,8 @@ class MemberGrid(WrappedGrid):
         return found
 
     def get_node_ids(self) -> Iterable[int]:
-        """Nodes of the wrapped grid."""
-        return self._grid.get_node_ids()
+        """Nodes of the members once they are known, so that a strategy asks all of them."""
+        return self._members or self._grid.get_node_ids()
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
         """Push through the wrapped grid."""

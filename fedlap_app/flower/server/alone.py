@@ -1,4 +1,4 @@
-"""The method `local`: every organisation trains alone, and only counts and losses come back."""
+"""Methods without exchange: organisations train alone, and only counts and losses come back."""
 
 import itertools
 from collections.abc import Sequence
@@ -11,21 +11,22 @@ from fedlap_app.flower.records import numbers
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.run_folder import RunFolder
-from fedlap_app.flower.task import Task
+from fedlap_app.flower.task import task_record
+from fedlap_app.methods.base import Method
 from fedlap_app.methods.scores import total, unpack
-from fedlap_app.settings import Settings
+from fedlap_app.methods.task import Task
 
 
-def run_local(
+def train_alone(
     grid: MemberGrid,
     members: Sequence[Member],
-    settings: Settings,
+    method: Method,
     folder: RunFolder,
     observer: Observer,
-    basis: str,
 ) -> Outcome:
-    """Ask every member once; each keeps its own best validation round and ignores the basis."""
-    content = RecordDict({"config": Task(grid.run.run_id).to_config()})
+    """Ask every member once; each keeps its own best validation round."""
+    settings = method.settings
+    content = RecordDict({"config": task_record(Task(grid.run.run_id))})
     replies = grid.ask(members, "train.alone", content, settings.step_timeout)
     trained = {name: _stages(reply) for name, reply in replies.items()}
     stages: list[StageScores] = []

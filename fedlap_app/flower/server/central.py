@@ -9,10 +9,10 @@ from fedlap_app.flower.server.run_folder import CONFIG, RunFolder
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.schema import schema_digest
-from fedlap_app.methods.alone import train_alone
+from fedlap_app.methods.base import Schema
+from fedlap_app.methods.local import Local
+from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.scores import pack, total, unpack
-from fedlap_app.models.device import pick_device
-from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.settings import Settings
 
 
@@ -24,10 +24,11 @@ def run_central(
     folder = RunFolder.create(settings, run_id)
     folder.write_json(CONFIG, settings.to_config())
     whole = join(subgraphs_of(settings, parts))
-    spec = settings.model_spec(whole.num_features, whole.num_classes)
-    tensors = GraphTensors.from_subgraph(whole, spec, pick_device(settings.device))
+    method = method_class(settings.method).of(settings)
+    assert isinstance(method, Local), "a method that needs all data in one place trains alone"
+    inputs = method.inputs(whole, {})
     clock.lap("gather")
-    results = train_alone(tensors, spec, settings, whole.name)
+    results = method.train_alone(Schema(whole.num_features, whole.num_classes), inputs, whole.name)
     stages: list[StageScores] = []
     for stage, result in enumerate(results):
         for number, scores in enumerate(result.history, start=1):

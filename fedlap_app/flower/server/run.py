@@ -1,32 +1,27 @@
 """A whole run on any grid: gather the organisations, train, write the run folder."""
 
 import contextlib
-from logging import INFO
+from collections.abc import Sequence
+from logging import INFO, WARNING
 from typing import Any
 
 from flwr.common.logger import log
 from flwr.serverapp import Grid
 
 from fedlap_app.errors import ConfigError, FedLapError
-from fedlap_app.flower.grids.member_grid import MemberGrid
+from fedlap_app.flower.grids.member_grid import Member, MemberGrid
 from fedlap_app.flower.grids.polling import PollingGrid
-from fedlap_app.flower.server.alone import run_local
-from fedlap_app.flower.server.averaging import run_fedavg
+from fedlap_app.flower.server.alone import train_alone
+from fedlap_app.flower.server.averaging import train_together
 from fedlap_app.flower.server.federation import gather
-from fedlap_app.flower.server.fedlap import run_fedlap
 from fedlap_app.flower.server.observer import Observer
-from fedlap_app.flower.server.offline import LogProgress, run_offline
+from fedlap_app.flower.server.offline import LogProgress, name_rows, run_offline
+from fedlap_app.flower.server.price import OfflineOutcome
 from fedlap_app.flower.server.run_folder import CONFIG, OFFLINE, RunFolder
 from fedlap_app.flower.server.status import Board, BoardObserver
 from fedlap_app.flower.server.summary import Clock, write_summary
+from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings
-
-_METHODS = {
-    "fedlap+": run_fedavg,
-    "fedlap": run_fedlap,
-    "fedavg": run_fedavg,
-    "local": run_local,
-}
 
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
@@ -69,29 +64,33 @@ def _phases(
 ) -> dict[str, Any]:
     """Gather the organisations, compute the basis if asked for, train, write the summary."""
     clock = Clock()
-    if settings.method not in _METHODS:
+    method = method_class(settings.method).of(settings)
+    if method.pooled:
         raise ConfigError(
-            f"method = '{settings.method}' needs all data in one place: it runs under "
-            f"`fedlap train` only; here choose one of {', '.join(_METHODS)}"
+            f"method = '{method.name}' needs all data in one place: it runs under `fedlap train` "
+            f"only; here choose one of {', '.join(distributed())}"
         )
     members = gather(grid, settings)
     clock.lap("gather")
+    if method.weakness:
+        log(WARNING, "%s", method.weakness)
     told = BoardObserver(board, observer)
-    basis = ""
-    if settings.needs_basis:
-        board.phase("offline", "steps", settings.offline_spec.rounds())
-        log_progress = LogProgress()
-
-        def progress(number: int, rounds: int) -> None:
-            told.step_done(number, rounds)
-            log_progress(number, rounds)
-
-        phase = run_offline(grid, members, settings, progress)
+    found: dict[str, Any] = {}
+    bases: dict[str, str] = {}
+    for program in settings.programs:
+        if program == "row-names":
+            found[program] = name_rows(grid, members, settings)
+            continue
+        phase = _phase(grid, members, settings, board, told)
         folder.write_json(OFFLINE, phase.to_json())
-        basis = phase.job if settings.method == "fedlap+" else ""
+        if program in method.programs:
+            bases[program] = found[program] = phase.job
         clock.lap("offline")
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
-    outcome = _METHODS[settings.method](grid, members, settings, folder, told, basis)
+    if method.exchanges:
+        outcome = train_together(grid, members, method, folder, told, found, bases)
+    else:
+        outcome = train_alone(grid, members, method, folder, told)
     clock.lap("train")
     return write_summary(
         folder,
@@ -103,3 +102,21 @@ def _phases(
         traffic=grid.traffic,
         absences=grid.absences,
     )
+
+
+def _phase(
+    grid: MemberGrid,
+    members: Sequence[Member],
+    settings: Settings,
+    board: Board,
+    told: BoardObserver,
+) -> OfflineOutcome:
+    """Compute the basis; the board and the log follow."""
+    board.phase("offline", "steps", settings.offline_spec.rounds())
+    log_progress = LogProgress()
+
+    def progress(number: int, rounds: int) -> None:
+        told.step_done(number, rounds)
+        log_progress(number, rounds)
+
+    return run_offline(grid, members, settings, progress)

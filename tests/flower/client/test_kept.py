@@ -1,6 +1,6 @@
 import os
 
-from fedlap_app.flower.client.kept import kept_jobs, training_job
+from fedlap_app.methods.kept import kept_jobs, training_job
 from fedlap_app.store.folders import Store
 
 

@@ -3,7 +3,7 @@ import pytest
 from flwr.app import RecordDict
 
 from fedlap_app.flower.client.moments import CarriedMoments, StoredMoments
-from fedlap_app.flower.task import Task
+from fedlap_app.methods.task import Task
 from fedlap_app.store.folders import Store, StoreError
 
 TASK = Task(run=7, stage=1)

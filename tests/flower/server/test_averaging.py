@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedlap_app.flower.grids.member_grid import MemberGrid
 from fedlap_app.flower.records import from_arrays
-from fedlap_app.flower.server.averaging import initial_model
-from fedlap_app.flower.server.federation import gather
 from fedlap_app.flower.server.run import run
 from fedlap_app.graphs.federation import load_federation
+from fedlap_app.methods.base import Schema
+from fedlap_app.methods.registry import method_class
 
 
 def test_the_global_model_is_the_mean_weighted_by_training_nodes(settings, make_grid, observer):
@@ -27,13 +26,13 @@ def test_the_global_model_is_the_mean_weighted_by_training_nodes(settings, make_
         np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_the_first_model_is_the_same_for_the_same_seed(settings, make_grid):
-    members = gather(MemberGrid(make_grid(settings)), settings)
-    first = from_arrays(initial_model(members[0], settings))
-    again = from_arrays(initial_model(members[1], settings))
-    other = from_arrays(initial_model(members[0], replace(settings, seed=7)))
-    assert all(np.array_equal(first[name], again[name]) for name in first)
-    assert any(not np.array_equal(first[name], other[name]) for name in first)
+def test_the_first_model_is_the_same_for_the_same_seed(settings):
+    def first(seed):
+        method = method_class(settings.method).of(settings)
+        return method.start(Schema(12, 3), seed, {}).model
+
+    assert all(np.array_equal(value, first(0)[name]) for name, value in first(0).items())
+    assert any(not np.array_equal(value, first(7)[name]) for name, value in first(0).items())
 
 
 def test_a_client_without_training_nodes_has_no_weight(settings, make_grid, observer):

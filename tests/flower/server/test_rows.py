@@ -1,14 +1,14 @@
-"""Rows under opaque names: averages by hand, refusals, and what crosses the grid."""
+"""Rows under opaque names: a round by hand, refusals, and what crosses the grid."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, RecordDict
+from flwr.app import ArrayRecord
 from flwr.common.serde import message_to_proto
 
 from client_app.app import app
-from fedlap_app.errors import ConfigError, ProtocolError, RunError
+from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.flower.grids.local_grid import (
     InProcessGrid,
     ProcessGrid,
@@ -16,10 +16,9 @@ from fedlap_app.flower.grids.local_grid import (
     new_run_id,
     partition_configs,
 )
-from fedlap_app.flower.grids.member_grid import Member, MemberGrid
+from fedlap_app.flower.grids.member_grid import MemberGrid
 from fedlap_app.flower.records import to_arrays
 from fedlap_app.flower.server.offline import run_offline
-from fedlap_app.flower.server.rows import SharedRows
 from fedlap_app.flower.server.run import run
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
@@ -27,83 +26,10 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import parse_settings
 from fedlap_app.sums.job.secrets import simulated_secrets
 
-A, B, C = (bytes([code]) * 16 for code in b"abc")
-MEMBERS = [Member(name, node, "", "", "", 2, 2, 2) for node, name in enumerate(("one", "two"))]
-
-
-@pytest.fixture
-def rows():
-    """`one` holds a and b, `two` holds c and b."""
-    return SharedRows("job", {"two": C + B, "one": A + B}, width=2, seed=0)
-
-
-def replies(one, two, job="job"):
-    return [RecordDict({"rows": to_arrays({job: np.asarray(x)})}) for x in (one, two)]
-
 
 @pytest.fixture
 def settings(settings):
     return replace(settings, method="fedlap", structure_width=8)
-
-
-class TestSharedRows:
-    def test_members_get_their_own_rows_and_copies_are_the_same(self, rows):
-        one, two = rows.rows_of("one"), rows.rows_of("two")
-        assert one.dtype == np.float32
-        np.testing.assert_array_equal(one[1], two[1])
-        assert rows.count == 3
-        assert rows.shared == 1
-        again = SharedRows("other", {"one": A + B, "two": C + B}, width=2, seed=0)
-        np.testing.assert_array_equal(again.rows_of("one"), one)
-        other = SharedRows("job", {"one": A + B, "two": C + B}, width=2, seed=1)
-        assert not np.array_equal(other.rows_of("one"), one)
-
-    def test_copies_are_averaged_with_equal_weights(self, rows):
-        sent = replies([[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 0.0]])
-        rows.unpack(MEMBERS, sent)
-        assert not any("rows" in content for content in sent)
-        np.testing.assert_array_equal(rows.rows_of("one"), [[1.0, 2.0], [5.0, 2.0]])
-        np.testing.assert_array_equal(rows.rows_of("two"), [[5.0, 6.0], [5.0, 2.0]])
-
-    def test_messages_carry_only_the_members_rows(self, rows):
-        content = rows.pack(MEMBERS[1], RecordDict())
-        (array,) = content["rows"].values()
-        np.testing.assert_array_equal(array.numpy(), rows.rows_of("two"))
-
-    def test_it_goes_back_to_a_snapshot(self, rows):
-        before, snapshot = rows.rows_of("one"), rows.snapshot()
-        rows.unpack(MEMBERS, replies(np.ones((2, 2)), np.ones((2, 2))))
-        assert not np.array_equal(rows.rows_of("one"), before)
-        rows.restore(snapshot)
-        np.testing.assert_array_equal(rows.rows_of("one"), before)
-        with pytest.raises(ProtocolError, match="no such state"):
-            rows.restore(None)
-
-    @pytest.mark.parametrize(
-        ("bad", "sentence"),
-        [
-            (np.ones((3, 2)), r"two returned rows of shape \(3, 2\) .* where \(2, 2\) floats"),
-            (np.ones((2, 2), int), "two returned rows of shape .* type int64"),
-            (np.full((2, 2), np.nan), "two returned rows with values that are not finite"),
-            (np.full((2, 2), np.inf), "two returned rows with values that are not finite"),
-        ],
-    )
-    def test_wrong_rows_are_told(self, rows, bad, sentence):
-        with pytest.raises(RunError, match=sentence):
-            rows.unpack(MEMBERS, replies(np.ones((2, 2)), bad))
-
-    def test_rows_of_another_job_or_none_are_told(self, rows):
-        for bad in (replies(np.ones((2, 2)), np.ones((2, 2)), "old"), [RecordDict(), RecordDict()]):
-            with pytest.raises(RunError, match="one returned no rows of job job"):
-                rows.unpack(MEMBERS, bad)
-
-    @pytest.mark.parametrize(
-        ("names", "sentence"),
-        [(A + b"x", "no multiple of 16"), (b"", "0 bytes"), (A + A, "two of its rows alike")],
-    )
-    def test_wrong_names_are_told(self, names, sentence):
-        with pytest.raises(RunError, match=f"one .*{sentence}"):
-            SharedRows("job", {"one": names}, width=2, seed=0)
 
 
 def _rows(message):
@@ -300,7 +226,7 @@ class AlteringGrid(InProcessGrid):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda c, n, x: c.pop("rows"), "carries no rows"),
+        (lambda c, n, x: c.pop("rows"), "carries 0 arrays of rows"),
         (lambda c, n, x: c.update(rows=ArrayRecord()), "carries 0 arrays of rows"),
         (lambda c, n, x: c.update(rows=to_arrays({n: x[:-1]})), "rows of shape .* are held here"),
         (lambda c, n, x: c.update(rows=to_arrays({n: x[:, :-1]})), "'rows' has shape"),

@@ -5,13 +5,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from client_app.app import app
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.flower.grids.local_grid import InProcessGrid, new_run_id, partition_configs
-from fedlap_app.flower.server.rows import SharedRows
 from fedlap_app.flower.server.run import run
 from fedlap_app.settings import Settings
 
@@ -78,13 +76,3 @@ def test_too_few_replies_name_who_is_missing(patient, observer):
 def test_more_than_all_cannot_be_needed():
     with pytest.raises(ConfigError, match="min-clients = 4 is more than clients = 3"):
         replace(Settings(), clients=3, min_clients=4)
-
-
-def test_rows_of_the_absent_stay_and_copies_of_the_present_count():
-    names = {"a": b"x" * 16 + b"y" * 16, "b": b"y" * 16 + b"z" * 16}
-    rows = SharedRows("job", names, width=2, seed=0)
-    before = rows.rows_of("b")
-    rows.average({"a": np.array([[1.0, 2.0], [3.0, 4.0]])})
-    np.testing.assert_array_equal(rows.rows_of("a"), [[1, 2], [3, 4]])
-    np.testing.assert_array_equal(rows.rows_of("b")[0], [3, 4])
-    np.testing.assert_array_equal(rows.rows_of("b")[1], before[1])

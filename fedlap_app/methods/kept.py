@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from fedlap_app.errors import RunError
-from fedlap_app.flower.task import Task
 from fedlap_app.methods.scores import SPLITS
+from fedlap_app.methods.task import Task
 from fedlap_app.models import model_file
 from fedlap_app.models.guesses import Guesses
 from fedlap_app.models.model_file import ModelFile
@@ -18,9 +18,10 @@ from fedlap_app.models.specs import ROWS
 from fedlap_app.store.folders import Store, StoreError
 
 if TYPE_CHECKING:
-    from fedlap_app.flower.client.organisation import Organisation
+    from fedlap_app.methods.organisation import Organisation
     from fedlap_app.models.evaluation import Evaluation
 
+BASIS = "krylov"  # the program whose result a model file names
 KEPT = 5  # finished runs of a simulation
 MOST_FINISHED = 50  # finished runs of a deployment, where none of them makes room for another
 MOST_UNFINISHED = 16
@@ -49,7 +50,7 @@ def keep_model(
         parameters,
         organisation.settings.to_config(),
         organisation.schema,
-        task.basis,
+        task.found.get(BASIS, ""),
         data=organisation.subgraph.fingerprint() if ROWS in parameters else "",
     )
     with store.lock():

@@ -11,11 +11,13 @@ from click.testing import CliRunner
 from fedlap_app.cli import main
 from fedlap_app.flower.grids.in_process import run_in_process
 from fedlap_app.graphs.federation import load_federation
-from fedlap_app.methods.fedlap_plus import method_model, method_objective
-from fedlap_app.methods.fedlap_rows import with_share, without_rows
+from fedlap_app.methods.base import MODEL, Schema
+from fedlap_app.methods.fedlap import RECORD
+from fedlap_app.methods.registry import method_class
 from fedlap_app.models.rows import RowModel
-from fedlap_app.models.tensors import GraphTensors
+from fedlap_app.models.specs import ROWS
 from fedlap_app.settings import Settings
+from fedlap_app.sums.job.row_keys import KEY_BYTES
 
 
 class Silent:
@@ -31,24 +33,49 @@ def settings():
     return replace(Settings(), method="fedlap", accounts=240, clients=3, rounds=2, hidden="8")
 
 
+def method_of(settings):
+    return method_class(settings.method).of(settings)
+
+
+NAMES = {"one": b"a" * KEY_BYTES + b"b" * KEY_BYTES, "two": b"c" * KEY_BYTES + b"b" * KEY_BYTES}
+
+
 def test_the_model_of_the_server_has_no_rows(settings):
-    model = method_model(settings, 12, 3)
-    assert isinstance(model, RowModel)
-    assert model.rows.shape == (0, settings.structure_width)
-    names = without_rows(dict(model.named_parameters()))
-    assert "rows" not in names
-    assert {name.split(".")[0] for name in names} == {"features", "structure"}
+    method = method_of(settings)
+    assert isinstance(method.model(Schema(12, 3), 0), RowModel)
+    state = method.start(Schema(12, 3), 0, {"row-names": ("job", NAMES)})
+    assert ROWS not in state.model
+    assert {name.split(".")[0] for name in state.model} >= {"features", "structure"}
+
+
+def test_a_member_gets_its_own_rows_and_copies_are_averaged(settings):
+    method = method_of(settings)
+    state = method.start(Schema(12, 3), 0, {"row-names": ("job", NAMES)})
+    sent = {name: method.send(state, name) for name in NAMES}
+    one, two = (sent[name][RECORD]["job"] for name in NAMES)
+    assert one.shape == (2, settings.structure_width)
+    np.testing.assert_array_equal(one[1], two[1])
+    answers = {
+        name: {MODEL: records[MODEL], RECORD: {"job": records[RECORD]["job"] + shift}}
+        for (name, records), shift in zip(sent.items(), (1.0, 3.0), strict=True)
+    }
+    joined = method.join(state, state.model, answers)
+    after = method.send(joined, "one")[RECORD]["job"]
+    np.testing.assert_allclose(after[0], one[0] + 1.0, rtol=1e-6)
+    np.testing.assert_allclose(after[1], one[1] + 2.0, rtol=1e-6)
+    # The state before is as it was: it may be that of the best round.
+    np.testing.assert_array_equal(method.send(state, "one")[RECORD]["job"], one)
 
 
 def test_only_fedlap_reads_the_share(settings):
     part = load_federation(settings.data_spec)[0]
-    spec = settings.model_spec(part.num_features, part.num_classes)
-    tensors = GraphTensors.from_subgraph(part, spec)
-    assert with_share(tensors, part, replace(settings, method="fedavg")) is tensors
-    data = with_share(tensors, part, settings)
-    model = method_model(settings, 12, 3, held=data.share.held)
+    averaging = method_of(replace(settings, method="fedavg"))
+    assert averaging.inputs(part, {}).share is None
+    method = method_of(settings)
+    data = method.inputs(part, {})
+    model = method.model(Schema(part.num_features, part.num_classes), 0, held=data.share.held)
     assert model(data).shape == (part.num_nodes, 3)
-    assert np.isfinite(float(method_objective(settings)(model, data).detach()))
+    assert np.isfinite(float(method.loss(model, data).detach()))
 
 
 def test_the_structure_of_the_whole_graph_is_worth_five_points():

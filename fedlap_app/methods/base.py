@@ -1,0 +1,231 @@
+"""What a method is: its side at an organisation and its side at the server, in one object.
+
+A method's file imports torch inside of the functions that train only: an organisation that joins a
+run, or takes part in a program before training, asks its method for facts and needs no torch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app import knobs
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.knobs import Value
+from fedlap_app.methods.task import Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from fedlap_app.methods.organisation import Organisation
+    from fedlap_app.models.evaluation import Evaluation
+    from fedlap_app.models.tensors import GraphTensors
+    from fedlap_app.settings import Settings
+
+Parameters = Mapping[str, NDArray[Any]]
+Records = Mapping[str, Parameters]
+Moments = Mapping[str, NDArray[np.float32]]
+MODEL = "arrays"
+"""The record that the server averages; a method may send others beside it."""
+
+
+class Schema(NamedTuple):
+    """What all organisations of a run share: numbers of features and of classes."""
+
+    features: int
+    classes: int
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """A method without knobs of its own."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One round at an organisation.
+
+    Attributes
+    ----------
+    task, number : Task, int
+        Run, stage and number of the round.
+    moments : Moments | None
+        State of the optimiser to go on with, empty at first; None: a fresh start every round.
+    """
+
+    task: Task
+    number: int
+    moments: Moments | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an organisation answers in a round, and what stays with it.
+
+    Attributes
+    ----------
+    records : Records
+        What leaves; `MODEL` is averaged.
+    weight : int
+        What it counts by.
+    scores : sequence of Evaluation
+        Of the received model, with every weight that it may have.
+    moments : Moments
+        State of the optimiser at the end, which stays.
+    """
+
+    records: Records
+    weight: int
+    scores: "Sequence[Evaluation]" = ()
+    moments: Moments = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """What the server holds between two rounds.
+
+    Attributes
+    ----------
+    model : Parameters
+        The global model.
+    rest : object
+        Whatever else a method keeps; it is not changed in place.
+    """
+
+    model: Parameters
+    rest: Any = None
+
+
+class Method(ABC):
+    """A way to train together.
+
+    Attributes
+    ----------
+    name, summary
+        What users write, and one line that says what it does.
+    Options
+        Dataclass of the knobs that only this method has.
+    programs
+        Sealed sums before the first round, by name.
+    exchanges
+        Whether organisations train in rounds; else each trains alone, asked once.
+    pooled
+        Whether it needs all data in one place.
+    own_models
+        Whether organisations end with models that differ.
+    steps_at_server
+        Whether the server may take the optimiser's steps, with averaged gradients.
+    structural
+        Whether it trains without a feature model, too.
+    weakness
+        What it shows beyond others, in one sentence for the log of a run.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    Options: ClassVar[type] = NoOptions
+    programs: ClassVar[tuple[str, ...]] = ()
+    exchanges: ClassVar[bool] = True
+    pooled: ClassVar[bool] = False
+    own_models: ClassVar[bool] = False
+    steps_at_server: ClassVar[bool] = False
+    structural: ClassVar[bool] = False
+    weakness: ClassVar[str] = ""
+
+    settings: "Settings"
+
+    def __init__(self, **options: Value) -> None:
+        named = {knobs.key_of(name): value for name, value in options.items()}
+        self.options: Any = knobs.build(self.Options, named)
+
+    @classmethod
+    def of(cls, settings: "Settings") -> Self:
+        """The method as the settings of a run have it."""
+        made = cls(**{knobs.name_of(key): value for key, value in settings.options})
+        made.settings = settings
+        return made
+
+    @classmethod
+    def check(cls, settings: "Settings") -> None:
+        """Refuse settings that do not go together with the method; most go with all."""
+        del settings
+
+    @property
+    def server_steps(self) -> bool:
+        """Whether the server takes the optimiser's steps in this run."""
+        return self.steps_at_server and self.settings.optimizer_at == "server"
+
+    @property
+    def single_gradients(self) -> bool:
+        """Whether an update that leaves is a gradient, or one times the step size."""
+        one_step = self.settings.optimizer == "sgd" and self.settings.local_epochs == 1
+        return self.exchanges and (self.server_steps or one_step)
+
+    # At the organisation: sees its data, returns only what may leave.
+
+    @abstractmethod
+    def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
+        """The network, on the CPU, the same everywhere for the same seed.
+
+        Parameters
+        ----------
+        schema, seed
+            Its shape and what its first parameters follow from.
+        held
+            Nodes whose structure features an organisation holds (default: none).
+        """
+
+    @abstractmethod
+    def inputs(self, part: Subgraph, found: Mapping[str, Any]) -> "GraphTensors":
+        """What the network reads: an organisation's part and what programs left there."""
+
+    @abstractmethod
+    def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
+        """What an organisation minimises."""
+
+    @abstractmethod
+    def train(self, org: "Organisation", received: Records, turn: Turn) -> Update:
+        """Score what was received, train it; the same question has the same answer."""
+
+    def received(self, org: "Organisation", records: Records) -> Parameters:
+        """Parameters of the organisation's network from what the server sent."""
+        return records[MODEL]
+
+    def kept(self, org: "Organisation", parameters: Parameters) -> Parameters:
+        """What an organisation keeps of them for its predictions."""
+        return parameters
+
+    # At the server: sees updates, never data. Pure functions of what they are given.
+
+    @abstractmethod
+    def start(self, schema: Schema, seed: int, found: Mapping[str, Any]) -> State:
+        """The state before the first round.
+
+        Parameters
+        ----------
+        schema, seed
+            As of `model`.
+        found
+            What each program left at the server.
+        """
+
+    def send(self, state: State, member: str) -> Records:
+        """What a member gets."""
+        return {MODEL: state.model}
+
+    def join(self, state: State, mean: Parameters, updates: Mapping[str, Records]) -> State:
+        """The state after a round.
+
+        Parameters
+        ----------
+        state
+            That before it.
+        mean
+            The new global model by the strategy of the run.
+        updates
+            What each member answered.
+        """
+        return State(mean, state.rest)

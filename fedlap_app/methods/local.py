@@ -1,0 +1,104 @@
+"""Methods without exchange: each organisation alone (`local`), or all data in one place."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from fedlap_app.methods.base import Parameters, Schema
+from fedlap_app.methods.fedavg import FedAvg
+from fedlap_app.methods.scores import Best, pack, total, unpack
+from fedlap_app.seeds import round_seed, stage_seed
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fedlap_app.models.evaluation import Evaluation
+    from fedlap_app.models.tensors import GraphTensors
+
+
+@dataclass(frozen=True)
+class AloneStage:
+    """After one training from a fresh model: its rounds, and the best model so far."""
+
+    best_stage: int
+    best: Best
+    evaluation: "Evaluation"
+    parameters: Parameters
+    history: list[list[float]]
+
+    @property
+    def best_round(self) -> int:
+        """Round of the best model in its stage."""
+        return self.best.round
+
+
+class Local(FedAvg):
+    """Every organisation trains by itself and keeps its own best round."""
+
+    name: ClassVar[str] = "local"
+    summary: ClassVar[str] = "no exchange"
+    exchanges: ClassVar[bool] = False
+    own_models: ClassVar[bool] = True
+    steps_at_server: ClassVar[bool] = False
+
+    def train_alone(self, schema: Schema, inputs: "GraphTensors", name: str) -> list[AloneStage]:
+        """Train a fresh model in every stage of self-training; keep the best validation round.
+
+        A stage that validates worse than an earlier one keeps that one's model.
+
+        A round has as many epochs, and starts its optimiser anew or not, as in federated averaging,
+        so that the two differ in the exchange only.
+        """
+        from fedlap_app.models.determinism import one_thread
+        from fedlap_app.models.evaluation import log_probabilities_of
+        from fedlap_app.models.guesses import guess
+        from fedlap_app.models.parameters import load_parameters
+
+        settings = self.settings
+        stages: list[AloneStage] = []
+        with one_thread():
+            for stage in range(settings.self_training + 1):
+                model = self.model(schema, stage_seed(settings.seed, stage)).to(inputs.device)
+                trained = self._train_stage(model, inputs, name, stage)
+                if stages and not trained.best.is_ahead_of(stages[-1].best):
+                    trained = replace(stages[-1], history=trained.history)
+                stages.append(trained)
+                load_parameters(model, stages[-1].parameters)
+                predicted = log_probabilities_of(model, inputs)
+                found = guess(predicted, inputs.splits["train"], settings.guess_spec)
+                inputs = inputs.with_guesses(found)
+        return stages
+
+    def _train_stage(
+        self, model: "nn.Module", inputs: "GraphTensors", name: str, stage: int
+    ) -> AloneStage:
+        from fedlap_app.models.evaluation import evaluate
+        from fedlap_app.models.optimizer import Optimizer
+        from fedlap_app.models.parameters import parameters_of
+        from fedlap_app.models.training import train_epochs
+
+        settings = self.settings
+        spec = settings.train_spec
+        rule = Optimizer(model.parameters(), spec)
+        best = Best(settings.patience)
+        history: list[list[float]] = []
+        for number in range(1, settings.rounds + 1):
+            if settings.optimizer_state == "reset":
+                rule = Optimizer(model.parameters(), spec)
+            seed = round_seed(settings.seed, stage, name, number)
+            train_epochs(model, inputs, spec, seed, objective=self.loss, optimizer=rule)
+            scores = evaluate(model, inputs)
+            history.append(pack(scores))
+            if best.takes(number, total([unpack(history[-1])])):
+                evaluation, parameters = scores, parameters_of(model)
+            if best.is_enough(number):
+                break
+        return AloneStage(stage, best, evaluation, parameters, history)
+
+
+class Central(Local):
+    """One model on the whole graph, as an upper bound."""
+
+    name: ClassVar[str] = "central"
+    summary: ClassVar[str] = "all data in one place"
+    own_models: ClassVar[bool] = False
+    pooled: ClassVar[bool] = True
