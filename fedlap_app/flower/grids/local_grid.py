@@ -20,11 +20,11 @@ from flwr.common.serde import (
 )
 from flwr.proto.message_pb2 import Context as ProtoContext
 from flwr.proto.message_pb2 import Message as ProtoMessage
-from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedlap_app.flower.client.organisation import Seat
+from fedlap_app.flower.grids.carrier import Carrier
 from fedlap_app.flower.grids.turns import turn
 from fedlap_app.knobs import Value
 from fedlap_app.methods.organisation import Organisation
@@ -40,7 +40,7 @@ def unheard(node: int, kind: str, sent: RecordDict, answered: RecordDict) -> Non
     """Take no note of a message."""
 
 
-class LocalGrid(Grid):
+class LocalGrid(Carrier):
     """A federation on this machine; `_deliver` says how a message reaches its client.
 
     Parameters

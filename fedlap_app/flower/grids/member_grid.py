@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from logging import WARNING
 
@@ -11,7 +11,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 
 from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.flower.grids.wrapped_grid import WrappedGrid
+from fedlap_app.flower.grids.carrier import WrappedGrid
 
 POLL_SECONDS = 0.2
 _MOST_TEXT = 2000  # characters of a refusal
@@ -95,16 +95,14 @@ class MemberGrid(WrappedGrid):
             self._names[member.node_id] = member.name
             self.traffic.setdefault(member.name, Traffic(seen=time.time()))
 
-    def resent(self, name: str) -> int:
-        """How many messages to an organisation the wrapped grid had to send again."""
-        counts: Mapping[int, int] = getattr(self._grid, "resent", {})
+    def resent_to(self, name: str) -> int:
+        """How many messages to an organisation had to be sent again."""
+        counts = self.resent()
         return sum(counts.get(node, 0) for node, each in self._names.items() if each == name)
 
     def registered_names(self) -> dict[int, str]:
         """Names under which connected nodes were registered; errors use them from now on."""
-        names: Callable[[], dict[int, str]] | None
-        names = getattr(self._grid, "registered_names", None)
-        found = names() if names else {}
+        found = super().registered_names()
         self._names = {**found, **self._names}
         return found
 
@@ -235,10 +233,9 @@ class MemberGrid(WrappedGrid):
             return False
         if passed >= self.quorum.seconds:
             return True
-        is_connected = getattr(self._grid, "is_connected", None)
         answered = {reply.metadata.src_node_id for reply in replies}
         missing = {message.metadata.dst_node_id for message in sent} - answered
-        return is_connected is not None and not any(map(is_connected, missing))
+        return all(map(self.is_away, missing))
 
     def _present(self, sent: list[Message], replies: list[Message]) -> list[Message]:
         """Replies of use; who is missing is named in the log and counted."""
@@ -265,8 +262,7 @@ class MemberGrid(WrappedGrid):
             )
         answered = {reply.metadata.src_node_id for reply in replies}
         missing = {message.metadata.dst_node_id for message in sent} - answered
-        is_connected = getattr(self._grid, "is_connected", None)
-        away = [self._name(node) for node in missing if is_connected and not is_connected(node)]
+        away = [self._name(node) for node in missing if self.is_away(node)]
         if away:
             raise RunError(f"{_names(away)} did not connect again within {timeout:g} s: {LOOK}")
         silent = [self._name(node) for node in missing]

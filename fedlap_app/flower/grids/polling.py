@@ -14,11 +14,10 @@ message, so one that was not lost after all does no harm.
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from logging import WARNING
-from typing import Protocol
 
 import httpx
 from flwr.app import Message
@@ -27,7 +26,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 
 from fedlap_app.errors import RunError
-from fedlap_app.flower.grids.wrapped_grid import WrappedGrid
+from fedlap_app.flower.grids.carrier import WrappedGrid
 
 _LOOK_SECONDS = 2.0  # between two looks at who is connected
 _CALL_SECONDS = 30.0  # for which Flower may repeat one call of its API
@@ -39,14 +38,6 @@ _GONE = (
     ErrorCode.NODE_UNAVAILABLE,
     ErrorCode.CLIENT_APP_CRASHED,
 )
-
-
-class _Info(Protocol):
-    """What Flower tells about a node."""
-
-    node_id: int
-    name: str
-    last_activated_at: str
 
 
 @dataclass
@@ -72,11 +63,6 @@ class PollingGrid(WrappedGrid):
         The grid of the run.
     patience
         Seconds without any answer of Flower's API after which the run ends.
-
-    Attributes
-    ----------
-    resent
-        How many messages were sent again to each node.
     """
 
     def __init__(self, grid: Grid, patience: float) -> None:
@@ -88,7 +74,7 @@ class PollingGrid(WrappedGrid):
         self._registered: dict[int, str] = {}
         self._looked = 0.0
         self._failing_since: float | None = None
-        self.resent: Counter[int] = Counter()
+        self._resent: Counter[int] = Counter()
         # Flower would repeat a call for ever; a shorter limit leaves the decision to this class.
         if (invoker := getattr(grid, "_retry_invoker", None)) is not None:
             invoker.max_time = min(_CALL_SECONDS, patience)
@@ -104,9 +90,13 @@ class PollingGrid(WrappedGrid):
             node: self._registered[node] for node in self._activations if node in self._registered
         }
 
-    def is_connected(self, node: int) -> bool:
-        """Whether a node was there at the last look."""
-        return node in self._activations
+    def resent(self) -> Mapping[int, int]:
+        """How many messages were sent again to each node."""
+        return self._resent
+
+    def is_away(self, node: int) -> bool:
+        """Whether a node was not there at the last look."""
+        return node not in self._activations
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
         """Push messages; an id is given to each, even if it has to be pushed again later."""
@@ -174,7 +164,7 @@ class PollingGrid(WrappedGrid):
             if now is not None and (died or not sent.flower):
                 lost.append(sent)
         for sent in lost:
-            self.resent[sent.node] += 1
+            self._resent[sent.node] += 1
             metadata = sent.message.metadata
             # The same message anew: one that was sent once has an id.
             sent.message = Message(sent.message.content, sent.node, metadata.message_type)
@@ -184,12 +174,9 @@ class PollingGrid(WrappedGrid):
         """Who is connected, and since when, if Flower tells it."""
         self._looked = time.monotonic()
         try:
-            infos = _node_infos(self._grid)
-            if infos:
-                self._activations = {info.node_id: str(info.last_activated_at) for info in infos}
-                self._registered |= {info.node_id: info.name for info in infos if info.name}
-            else:
-                self._activations = dict.fromkeys(self._grid.get_node_ids(), "")
+            infos = [*self._grid.get_nodes()]
+            self._activations = {info.node_id: str(info.last_activated_at) for info in infos}
+            self._registered |= {info.node_id: info.name for info in infos if info.name}
         except httpx.HTTPError as error:
             self._failed(error)
         else:
@@ -235,8 +222,3 @@ class PollingGrid(WrappedGrid):
                 f"({type(error).__name__}): start it again, then start the run again, which goes "
                 "on with the spectral basis where it stopped"
             ) from None
-
-
-def _node_infos(grid: Grid) -> Sequence[_Info]:
-    nodes = getattr(grid, "get_nodes", None)
-    return list(nodes()) if callable(nodes) else []

@@ -81,7 +81,7 @@ class Board:
                 "last_seen": _iso(traffic.seen) if traffic.seen else None,
                 "bytes_up": traffic.up,
                 "bytes_down": traffic.down,
-                "retries": traffic.retries + self._grid.resent(name),
+                "retries": traffic.retries + self._grid.resent_to(name),
             }
             for name, traffic in sorted(self._grid.traffic.items())
         }

@@ -8,8 +8,8 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fedlap_app.errors import RunError
 from fedlap_app.flower.grids import polling
+from fedlap_app.flower.grids.carrier import WrappedGrid
 from fedlap_app.flower.grids.polling import PollingGrid
-from fedlap_app.flower.grids.wrapped_grid import WrappedGrid
 
 
 @dataclass
@@ -123,7 +123,7 @@ def test_what_flower_reports_as_gone_is_sent_again(flower, grid, code):
     flower.answer(1, "second")
     (reply,) = grid.pull_messages([key])
     assert (text(reply), reply.metadata.reply_to_message_id) == ("second", key)
-    assert grid.resent == {7: 1}
+    assert grid.resent() == {7: 1}
 
 
 def test_a_lost_message_waits_until_its_node_is_back(flower, grid):
@@ -133,11 +133,11 @@ def test_a_lost_message_waits_until_its_node_is_back(flower, grid):
     for _ in range(3):
         assert grid.pull_messages([key]) == []
     assert len(flower.pushed) == 1
-    assert not grid.is_connected(7)
+    assert grid.is_away(7)
     flower.nodes = [Info(7, last_activated_at="second"), Info(8)]
     assert grid.pull_messages([key]) == []
     assert len(flower.pushed) == 2
-    assert grid.is_connected(7)
+    assert not grid.is_away(7)
 
 
 def test_what_a_node_held_when_it_was_started_anew_is_sent_again(flower, grid):
