@@ -9,6 +9,7 @@ from fedlap_app.models.networks import build_model
 from fedlap_app.models.specs import (
     FEATURE_WEIGHT,
     FEATURE_WEIGHTS,
+    FEATURES_ALONE,
     ModelSpec,
     StructureSpec,
 )
@@ -60,6 +61,8 @@ class TwoBranches(nn.Module):
         if weight is None or len(branches) == 1:
             return torch.stack(branches).sum(dim=0)
         structure, features = (logits.log_softmax(dim=1) for logits in branches)
+        if float(weight) == FEATURES_ALONE:
+            return features
         return structure + weight * features
 
 

@@ -12,7 +12,9 @@ Activation = Literal["relu", "tanh", "none"]
 ROWS = "rows"  # parameter of a model that holds learned rows
 FUSIONS = ("sum", "validation")
 FEATURE_WEIGHT = "feature_weight"  # value of a model that weights its feature model
-FEATURE_WEIGHTS = (1.0, 0.5, 2.0)  # what validation chooses from; of equal ones the first
+FEATURES_ALONE, STRUCTURE_ALONE = -1.0, 0.0
+FEATURE_WEIGHTS = (1.0, 0.5, 2.0, FEATURES_ALONE, STRUCTURE_ALONE)
+"""What validation chooses from; of equal ones the first."""
 SMOOTHERS = ("sym", "laplacian")  # operators whose regulariser organisations can share
 
 

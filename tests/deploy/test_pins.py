@@ -15,11 +15,8 @@ def federation(tmp_path, requests):
 
 
 def client(place, settings, **config):
-    from fedlap_app.knobs import key_of
-
-    run = {key_of(key): value for key, value in vars(settings).items()}
     node = {"data-dir": str(place.data), **config}
-    return organisation_of(Context(1, 1, node, RecordDict(), run))
+    return organisation_of(Context(1, 1, node, RecordDict(), settings.to_config()))
 
 
 @pytest.mark.parametrize("way", ["node-config", "beside org.toml"])
