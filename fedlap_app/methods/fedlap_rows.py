@@ -36,7 +36,7 @@ def with_share(tensors: GraphTensors, subgraph: Subgraph, settings: Settings) ->
     share = LaplacianShare.from_subgraph(
         subgraph,
         settings.row_operator,
-        self_loops=settings.offline_spec.loops,
+        self_loops=settings.krylov.loops,
         device=tensors.device,
     )
     return replace(tensors, share=share)

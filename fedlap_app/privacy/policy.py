@@ -47,6 +47,8 @@ class Policy:
         Training rounds, stages of self-training and evaluations of one run.
     least_scored_nodes
         Nodes that a split must have for its scores to leave.
+    most_feature_columns
+        Feature columns whose sums over neighbours were exchanged, counted like vectors.
     """
 
     most_vectors: int | None = None
@@ -64,6 +66,7 @@ class Policy:
     most_stages: int | None = 10
     most_evaluations: int | None = 32
     least_scored_nodes: int = 10
+    most_feature_columns: int | None = 0
 
 
 SAFE = Policy()
@@ -79,6 +82,7 @@ SIMULATED = Policy(
     most_stages=None,
     most_evaluations=None,
     least_scored_nodes=0,
+    most_feature_columns=None,
 )
 
 

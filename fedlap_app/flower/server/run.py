@@ -86,7 +86,7 @@ def _phases(
             told.step_done(number, rounds)
             log_progress(number, rounds)
 
-        phase = run_offline(grid, members, settings, progress)
+        phase = run_offline(grid, members, settings, progress=progress)
         folder.write_json(OFFLINE, phase.to_json())
         basis = phase.job if settings.method == "fedlap+" else ""
         clock.lap("offline")

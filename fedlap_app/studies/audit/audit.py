@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.density import Density, density_of, own_density
+from fedlap_app.privacy.solvable import Solvable, at_most_solvable, solvable_of, total_share
 from fedlap_app.settings import Settings
 from fedlap_app.studies.audit.exposure import (
     BOTH_ROWS,
@@ -25,7 +26,6 @@ from fedlap_app.studies.audit.exposure import (
 from fedlap_app.studies.audit.leverages import Leverages, leverages_of
 from fedlap_app.studies.audit.scaling import row_scaling
 from fedlap_app.studies.audit.server_view import own_server_view, server_view
-from fedlap_app.studies.audit.solvable import Solvable, at_most_solvable, solvable_of, total_share
 from fedlap_app.studies.planning.plan import find_subgraphs
 from fedlap_app.studies.planning.shape import shape_of
 from fedlap_app.sums.job.bases import Bases
@@ -208,6 +208,6 @@ def _stored_leverages(settings: Settings, store: Path, part: Subgraph) -> Levera
             continue
         basis = bases.load(facts)
         if basis.certificate.rank == basis.certificate.vectors:
-            scaled = row_scaling(spec, part)[:, None] * np.asarray(basis.U)
+            scaled = row_scaling(settings.krylov, part)[:, None] * np.asarray(basis.U)
             return leverages_of(scaled, own_density(part))
     return None

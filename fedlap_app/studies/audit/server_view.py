@@ -45,7 +45,7 @@ def own_server_view(settings: Settings, subgraph: Subgraph) -> dict[str, Any]:
 
 def _slots(settings: Settings, part: Part) -> int:
     spec = settings.offline_spec
-    return part.frame(spec).length(spec.width) // spec.width
+    return part.frame(spec).length(spec.program.width) // spec.program.width
 
 
 def _in_any_case(settings: Settings) -> dict[str, Any]:
