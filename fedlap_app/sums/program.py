@@ -252,6 +252,14 @@ class Program(ABC):
         """Round trips after the handshake."""
         return sum(1 for _ in self.schedule(extent)) + bool(self.solution)
 
+    @abstractmethod
+    def describe(self, extent: Extent) -> str:
+        """One line for a plan."""
+
+    def is_exact(self, extent: Extent) -> bool:
+        """Whether the schedule cannot end before its time."""
+        return True
+
     def solution_bytes(self, extent: Extent) -> tuple[int, ...]:
         """Bytes of the parts of the leader's solution."""
         return ()

@@ -82,6 +82,7 @@ def _what(settings: Settings, program: str, shape: Shape) -> dict[str, Any]:
     spec = settings.spec_of(program)
     return {
         "program": program,
+        "about": spec.program.describe(shape.extent),
         "columns": spec.program.columns(shape.extent),
         "dataset": None if shape.assumed else settings.data or settings.dataset,
         "nodes": shape.nodes,
@@ -93,8 +94,7 @@ def _what(settings: Settings, program: str, shape: Shape) -> dict[str, Any]:
         "block": settings.block,
         "vectors": settings.vectors,
         "rank": settings.kept,
-        # The Krylov space of a small graph may end before all vectors are found.
-        "exact": settings.vectors < shape.nodes,
+        "exact": spec.program.is_exact(shape.extent),
     }
 
 

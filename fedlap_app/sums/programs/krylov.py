@@ -159,6 +159,17 @@ class Krylov(Program):
         """All vectors with their products, whether the graph has so many or not."""
         return self.vectors * self.products
 
+    def describe(self, extent: Extent) -> str:
+        """Operator, vectors, blocks and solver."""
+        return (
+            f"{self.operator}, {self.vectors} vectors in blocks of {self.block}, {self.solver}, "
+            "if no direction is lost"
+        )
+
+    def is_exact(self, extent: Extent) -> bool:
+        """Whether the graph has more nodes than vectors, so that the iteration cannot end early."""
+        return self.vectors < extent.nodes
+
     def solution_bytes(self, extent: Extent) -> tuple[int, ...]:
         """Eigenvectors of the small problem, eigenvalues, and two measures of quality."""
         vectors = self._found(extent)

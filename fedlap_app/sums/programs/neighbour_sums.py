@@ -107,6 +107,14 @@ class NeighbourSums(Program):
             for start in range(0, columns, self.block):
                 yield Round(min(self.block, columns - start), 0)
 
+    def describe(self, extent: Extent) -> str:
+        """Columns, hops and scaling."""
+        hops = "1 hop" if self.hops == 1 else f"{self.hops} hops"
+        return (
+            f"sums over neighbours of {extent.features} columns in blocks of {self.block}, {hops}, "
+            f"scaling '{self.scaling}'"
+        )
+
     def footprint(self, rows: int, extent: Extent) -> Footprint:
         """The rows, what came and their sums; the sums; where the job is."""
         columns = extent.features + 1
@@ -143,6 +151,8 @@ class NeighbourSums(Program):
             "who hold their neighbours learn that these nodes have no others.",
             f"By subtracting sums of the first hop from each other an organisation can compute the "
             f"features of {solved} of {foreign} foreign neighbours exactly.",
+            "Where features are 0 or 1 alone, a sum of 0, or of as many as there are neighbours, "
+            "tells this feature of all of them.",
             "An organisation that lies about how many foreign neighbours a node has gets the "
             "features of a single one, where several organisations send it sums.",
             "All learn, hop by hop, how many of them have their largest number between which "

@@ -58,6 +58,10 @@ class RowNames(Program):
         """Nothing after the handshake."""
         yield from ()
 
+    def describe(self, extent: Extent) -> str:
+        """There is nothing to choose."""
+        return "names of rows, by the handshake alone"
+
     def closing_bytes(self, held: int) -> int:
         """A name for every own node and every copy."""
         return KEY_BYTES * held
