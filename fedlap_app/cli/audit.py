@@ -86,9 +86,7 @@ def audit(
     if folder is not None:
         report = _organisation(folder, given, paper_p, auc_bound, numbers, chosen)
     else:
-        report = _federation(
-            parse_settings(given), paper_p, auc_bound, numbers, exact, chosen
-        )
+        report = _federation(parse_settings(given), paper_p, auc_bound, numbers, exact, chosen)
     if plot is not None:
         from fedlap_app.studies.privacy_plots import draw_audit
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from fedlap_app.errors import ConsentError, ProtocolError
+from fedlap_app.privacy.leakage import worst_case_auc
 from fedlap_app.privacy.ledger import FILE
 from fedlap_app.privacy.policy import SAFE
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.newest import Newest
+from fedlap_app.studies.audit.ledger_report import job_report, report_text
 from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.program import Extent
 from fedlap_app.sums.programs import NeighbourSums
@@ -231,6 +233,21 @@ def test_everything_that_travels_is_in_the_ledger(undisturbed):
         )
         assert sent["values"] == received
         assert ("received", "leader's solution") not in found
+
+
+def test_the_report_of_a_store_counts_feature_columns_apart(undisturbed, make_phase):
+    basis = make_phase(undisturbed.parts)
+    basis.root = undisturbed.root
+    basis.run()
+    report = job_report(undisturbed.root / "org-00")
+    (graph,) = report["graphs"]
+    assert (graph["vectors"], graph["feature_columns"]) == (12, 15)
+    part = undisturbed.parts[0]
+    columns, density = 12 + 15, graph["density"]
+    assert graph["auc"] == worst_case_auc(columns, part.num_nodes, density)
+    text = report_text(report)
+    assert "vectors exchanged  12 (12 in the jobs above)" in text
+    assert "feature columns exchanged  15 (15 in the jobs above)" in text
 
 
 def test_names_values_and_numbers_stay_away_from_the_server(undisturbed):
