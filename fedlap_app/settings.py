@@ -24,17 +24,20 @@ from fedlap_app.models.specs import (
     parse_widths,
 )
 from fedlap_app.privacy.policy import BACKENDS
-from fedlap_app.spectral.operators import KINDS, UNNORMALISED
+from fedlap_app.spectral.neighbourhood import SCALINGS
+from fedlap_app.spectral.operators import KINDS
 from fedlap_app.spectral.ritz import KEEP
 from fedlap_app.spectral.solvers import SOLVERS
 from fedlap_app.sums.choice import PROFILES, full_profile, require_profile
 from fedlap_app.sums.job.spec import LAYOUTS, OfflineSpec
+from fedlap_app.sums.program import Program
+from fedlap_app.sums.programs import Krylov, NeighbourSums, RowNames, find_program
+from fedlap_app.sums.programs.neighbour_sums import MOST_HOPS
 
 STRATEGIES = (
     "fedavg", "fedprox", "fedavgm", "fedadam", "fedadagrad", "fedyogi", "fedmedian",
     "fedtrimmedavg",
 )  # fmt: skip
-KRYLOV = "krylov"
 _PARSED: dict[Hashable, "Settings"] = {}
 DATASETS = (
     "banks", "digits", "cora", "citeseer", "pubmed", "chameleon", "photo", "ogbn-arxiv",
@@ -165,6 +168,12 @@ class Settings:
     rank: int = knob(0, "eigenvectors that are kept; 0: as many as vectors", low=0, high=10_000)
     keep: str = knob("smallest", "which eigenvalues are kept", choices=KEEP)
     block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000)
+    neighbour_hops: int = knob(
+        1, "hops of sums over neighbours (programs with neighbour-sums)", low=1, high=MOST_HOPS
+    )
+    neighbour_scaling: str = knob(
+        "sym", "how each of these hops is scaled; mean: by degrees", choices=SCALINGS
+    )
     backend: str = knob("ckks", "how sums are hidden from the server", choices=BACKENDS)
     profile: str = knob(
         "auto",
@@ -249,13 +258,13 @@ class Settings:
     @property
     def needs_basis(self) -> bool:
         """Whether the offline phase runs before training."""
-        return KRYLOV in self.programs
+        return Krylov.name in self.programs
 
     @property
     def programs(self) -> tuple[str, ...]:
         """Sealed sums before the first round."""
         own = method_class(self.method).programs
-        return (*own, KRYLOV) if self.spectral and KRYLOV not in own else own
+        return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
 
     @property
     def weighted(self) -> bool:
@@ -284,27 +293,38 @@ class Settings:
         )
 
     @property
+    def possible_programs(self) -> tuple[str, ...]:
+        """Programs of sealed sums that a run of these settings may ask for; its own one first."""
+        own = RowNames if RowNames.name in method_class(self.method).programs else Krylov
+        return own.name, NeighbourSums.name
+
+    @property
+    def krylov(self) -> Krylov:
+        """The iteration that computes a basis."""
+        return Krylov.from_settings(self)
+
+    @property
     def offline_spec(self) -> OfflineSpec:
-        """What the members of the offline phase agree on."""
+        """What the members agree on for the method's own program."""
+        return self.spec_of(self.possible_programs[0])
+
+    def spec_of(self, program: str | Program) -> OfflineSpec:
+        """What the members of the offline phase agree on for a program."""
+        found = find_program(program, self)
+        if found.name not in self.possible_programs:
+            what = "computes no spectral basis" if found.solution else f"runs no {found.name}"
+            raise ConfigError(f"method = '{self.method}' {what}: try method = 'fedlap+'")
         return OfflineSpec(
+            program=found,
             backend=self.backend,
-            operator=self.operator,
-            solver=self.solver,
-            vectors=self.vectors,
-            rank=self.rank,
-            block=self.block,
-            keep=self.keep,
             layout=self.layout,
-            self_loops=self.self_loops,
-            regulariser=self.regulariser,
             hide_topology=self.hide_topology,
             directed=self.directed,
-            rows="row-names" in self.programs,
             profile=full_profile(
                 self.backend,
                 self.profile,
                 no_pads=self.insecure_no_pads,
-                large_sums=self.operator in UNNORMALISED,
+                large_sums=found.large_sums,
             ),
         )
 

@@ -45,7 +45,7 @@ class Phase:
         """Run the phase; `progress` is told of every round trip (default: the log)."""
         from fedlap_app.flower.server.offline import run_offline
 
-        return run_offline(self._grid, self._members, self.settings, progress)
+        return run_offline(self._grid, self._members, self.settings, progress=progress)
 
     def rows(self, job: str) -> dict[str, FinishedBasis]:
         """Every organisation's rows of the basis of a job, from its store."""

@@ -11,6 +11,7 @@ from fedlap_app.cli.settings_options import collect, settings_options
 from fedlap_app.cli.voice import set_verbosity
 from fedlap_app.errors import ConfigError
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.sums.programs import PROGRAMS
 
 _MOST_ENTRIES = 4_000_000
 """Nodes times vectors up to which the basis is computed without being asked for."""
@@ -44,6 +45,12 @@ _MOST_ENTRIES = 4_000_000
     type=click.Path(path_type=Path),
     help="what was given away so far: a job's folder, a store or an organisation folder",
 )
+@click.option(
+    "--program",
+    type=click.Choice([*PROGRAMS]),
+    default=None,
+    help="what the sealed sums are for (default: the method's own program)",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def audit(
     folder: Path | None,
@@ -54,6 +61,7 @@ def audit(
     counts: str | None,
     exact: bool | None,
     plot: Path | None,
+    program: str | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
@@ -68,17 +76,17 @@ def audit(
     set_verbosity(False)
     given = collect(conf, options)
     if job is not None:
-        if folder is not None or given:
+        if folder is not None or given or program is not None:
             raise ConfigError(
                 "--job reads what was recorded: give no folder and no setting with it"
             )
         _show_job(job, as_json=as_json)
         return
-    numbers = TABLE if counts is None else _numbers(counts)
+    numbers, chosen = TABLE if counts is None else _numbers(counts), program or ""
     if folder is not None:
-        report = _organisation(folder, given, paper_p, auc_bound, numbers)
+        report = _organisation(folder, given, paper_p, auc_bound, numbers, chosen)
     else:
-        report = _federation(parse_settings(given), paper_p, auc_bound, numbers, exact)
+        report = _federation(parse_settings(given), paper_p, auc_bound, numbers, exact, chosen)
     if plot is not None:
         from fedlap_app.studies.privacy_plots import draw_audit
 
@@ -100,6 +108,7 @@ def _organisation(
     paper_p: bool,
     auc_bound: float,
     numbers: tuple[int, ...],
+    program: str,
 ) -> dict[str, Any]:
     from fedlap_app.studies.audit.audit import audit_organisation
 
@@ -110,7 +119,10 @@ def _organisation(
         raise ConfigError(
             "--paper-p needs the whole graph, which one organisation does not know: leave it out"
         )
-    return audit_organisation(folder, parse_settings(given), auc_bound=auc_bound, counts=numbers)
+    settings = parse_settings(given)
+    return audit_organisation(
+        folder, settings, auc_bound=auc_bound, counts=numbers, program=program
+    )
 
 
 def _federation(
@@ -119,6 +131,7 @@ def _federation(
     auc_bound: float,
     numbers: tuple[int, ...],
     exact: bool | None,
+    program: str,
 ) -> dict[str, Any]:
     from fedlap_app.studies.audit.audit import audit_federation
     from fedlap_app.studies.recorder import basis_rows
@@ -135,6 +148,7 @@ def _federation(
         counts=numbers,
         rows=None if exact is False or settings.operator == "directed" else basis_rows,
         most_entries=None if exact else _MOST_ENTRIES,
+        program=program,
     )
 
 

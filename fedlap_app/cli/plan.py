@@ -8,6 +8,7 @@ import click
 
 from fedlap_app.cli.settings_options import settings_from, settings_options
 from fedlap_app.cli.voice import set_verbosity
+from fedlap_app.sums.programs import PROGRAMS
 
 _ROWS = (
     ("sent by an organisation, mean", "bytes_up_per_client", 1e-6, "MB"),
@@ -46,12 +47,19 @@ _ROWS = (
     default=None,
     help="of the deployment, about 7 with a process a message (default: all in this process)",
 )
+@click.option(
+    "--program",
+    type=click.Choice([*PROGRAMS]),
+    default=None,
+    help="what the sealed sums are for (default: the method's own program)",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def plan(
     conf: Path | None,
     nodes: int | None,
     edges: int | None,
     round_trip_seconds: float | None,
+    program: str | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
@@ -64,7 +72,13 @@ def plan(
 
     set_verbosity(False)
     settings = settings_from(conf, options)
-    report = make_plan(settings, nodes=nodes, edges=edges, round_trip_seconds=round_trip_seconds)
+    report = make_plan(
+        settings,
+        nodes=nodes,
+        edges=edges,
+        round_trip_seconds=round_trip_seconds,
+        program=program or "",
+    )
     if as_json:
         click.echo(json.dumps(report, indent=2))
         return
@@ -75,11 +89,10 @@ def _text(report: dict[str, Any], *, in_process: bool) -> str:
     plans = report["backends"]
     about = "" if report["exact"] else "about "
     lines = [
-        f"{report['operator']} of {report['dataset'] or 'equal parts'}, {report['nodes']} nodes, "
-        f"{report['clients']} organisations, {report['vectors']} vectors in blocks of "
-        f"{report['block']}, {report['solver']}",
+        f"{report['dataset'] or 'equal parts'}, {report['nodes']} nodes, {report['clients']} "
+        f"organisations: {report['about']}",
         f"round trips: {about}{report['round_trips']} and {report['handshake_round_trips']} "
-        "in the handshake, if no direction is lost",
+        "in the handshake",
         "",
         f"{'':32}" + "".join(f"{backend:>17}" for backend in plans),
     ]

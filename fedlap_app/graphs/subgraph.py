@@ -170,6 +170,11 @@ class Subgraph:
         """Weights (n, n + m): rows are internal targets, columns their sources."""
         return self._adjacency(*self.edge_index[::-1])
 
+    def symmetric_adjacency(self) -> sp.csr_array:
+        """Weights (n, n + m), directions ignored: of two opposite edges the larger weight."""
+        rows = self.out_adjacency()
+        return rows.maximum(self.in_adjacency()).tocsr() if self.directed else rows
+
     def _adjacency(self, rows: Ints, columns: Ints) -> sp.csr_array:
         own = rows < self.num_nodes
         shape = (self.num_nodes, self.num_nodes + self.num_external)
@@ -180,11 +185,8 @@ class Subgraph:
 
         In a directed graph a pair of opposite edges counts once, with the larger weight.
         """
-        adjacency = self.out_adjacency()
-        if self.directed:
-            adjacency = adjacency.maximum(self.in_adjacency())
-        totals: Floats = np.asarray(adjacency.sum(axis=1), dtype=np.float64).reshape(-1)
-        return totals
+        totals: Floats = np.asarray(self.symmetric_adjacency().sum(axis=1), dtype=np.float64)
+        return totals.reshape(-1)
 
     def fingerprint(self) -> str:
         """Hexadecimal SHA-256 of everything this object holds."""

@@ -70,7 +70,7 @@ class FedLap(FedAvg):
         share = LaplacianShare.from_subgraph(
             part,
             self.settings.row_operator,
-            self_loops=self.settings.offline_spec.loops,
+            self_loops=self.settings.krylov.loops,
             device=tensors.device,
         )
         return replace(tensors, share=share)
@@ -106,8 +106,8 @@ class FedLap(FedAvg):
 
     def start(self, schema: Schema, seed: int, found: Mapping[str, Any]) -> State:
         """A fresh model and fresh rows under the names that the organisations gave."""
-        job, names = found["row-names"]
-        places = places_of(job, names)
+        named = found["row-names"]
+        places = places_of(named.job, named.told)
         model = super().start(schema, seed, found).model
         fitting = {name: value for name, value in model.items() if name != ROWS}
         table = start_table(len(places.holders), self.settings.structure_width, seed)

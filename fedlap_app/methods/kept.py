@@ -16,12 +16,13 @@ from fedlap_app.models.guesses import Guesses
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.models.specs import ROWS
 from fedlap_app.store.folders import Store, StoreError
+from fedlap_app.sums.programs import Krylov
 
 if TYPE_CHECKING:
     from fedlap_app.methods.organisation import Organisation
     from fedlap_app.models.evaluation import Evaluation
 
-BASIS = "krylov"  # the program whose result a model file names
+BASIS = Krylov.name  # the program whose result a model file names
 KEPT = 5  # finished runs of a simulation
 MOST_FINISHED = 50  # finished runs of a deployment, where none of them makes room for another
 MOST_UNFINISHED = 16

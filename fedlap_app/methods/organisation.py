@@ -14,7 +14,7 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.privacy.policy import SAFE, Policy
 from fedlap_app.store.folders import Store
-from fedlap_app.sums.job.bases import Bases
+from fedlap_app.sums.programs import find_program
 
 if TYPE_CHECKING:  # torch is imported only by those who train
     from torch import nn
@@ -92,8 +92,12 @@ class Organisation:
 
     def _found(self, task: Task) -> Mapping[str, Any]:
         """What the programs before training left in the store."""
-        bases, data = Bases(self.store.root / "basis"), self.subgraph.fingerprint()
-        return {program: bases.find(job, data) for program, job in task.found.items()}
+        found = {}
+        for name in self.method.programs:
+            results = find_program(name, self.settings).results(self.store.root, durable=False)
+            if results is not None:
+                found[name] = results.find(task.found.get(name, ""), self.subgraph.fingerprint())
+        return found
 
     @cached_property
     def _inputs(self) -> "dict[tuple[Any, ...], GraphTensors]":

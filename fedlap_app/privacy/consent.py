@@ -22,6 +22,9 @@ ATTACKER = (
     "density are those that the organisation alone knows, its own"
 )
 
+VECTORS, FEATURES = "vectors", "feature columns"
+"""Kinds of columns that are counted, each by itself."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -38,9 +41,11 @@ class Asked:
     pads, hide_topology
         Whether ciphertexts carry pads and everyone sends to everyone.
     vectors
-        Vectors that the job exchanges, from its first to its last step.
+        Columns that the job exchanges, from its first to its last step.
     products
-        Products that each vector of the basis takes, which all count.
+        Columns that each vector of the basis, or each feature, takes; they all count.
+    kind
+        What the columns are.
     """
 
     job: str
@@ -51,6 +56,7 @@ class Asked:
     hide_topology: bool
     vectors: int
     products: int = 1
+    kind: str = VECTORS
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,26 +90,39 @@ class Consent:
         """Edge density as the organisation alone knows it."""
         return own_density(self.subgraph)
 
-    def exchanged(self, *, besides: str = "") -> int:
-        """Vectors exchanged since the graph last changed, those of one job left out."""
-        return self.tally.exchanged(self.graph, besides=besides)
+    def exchanged(self, kind: str = VECTORS, *, besides: str = "") -> int:
+        """Columns exchanged since the graph last changed, those of one job left out."""
+        return self.tally.exchanged(self.counter(kind), besides=besides)
+
+    def all_exchanged(self, *, besides: str = "") -> int:
+        """Columns of all kinds: each is an equation about the edges."""
+        return sum(self.exchanged(kind, besides=besides) for kind in (VECTORS, FEATURES))
+
+    def counter(self, kind: str) -> str:
+        """Name of a count of the graph; that of vectors is the graph's own."""
+        return count_mark(self.graph, kind)
 
     def auc(self, vectors: int) -> float:
         """AUC of the attacker after so many vectors."""
         return worst_case_auc(vectors, self.subgraph.num_nodes, self.density)
 
-    def note(self, job: str, vectors: int) -> None:
-        """Count the vectors of a job, before they leave."""
-        self.tally.note(self.graph, job, vectors)
+    def note(self, job: str, vectors: int, kind: str = VECTORS) -> None:
+        """Count the columns of a job, before they leave."""
+        self.tally.note(self.counter(kind), job, vectors)
 
     def require(self, asked: Asked) -> None:
         """Refuse a job that passes a limit."""
         self.require_partners(asked)
         self._require_settings(asked)
-        if self.policy.most_vectors is not None or self.policy.largest_auc is not None:
-            before = self.exchanged(besides=asked.job)
-            self._require_vectors(before, asked)
-            self._require_auc(before + asked.vectors)
+        most = self._most(asked.kind)
+        if most is not None:
+            self._require_columns(most, self.exchanged(asked.kind, besides=asked.job), asked)
+        if self.policy.largest_auc is not None:
+            self._require_auc(self.all_exchanged(besides=asked.job) + asked.vectors)
+
+    def _most(self, kind: str) -> int | None:
+        """Columns of a kind that may be exchanged."""
+        return self.policy.most_vectors if kind == VECTORS else self.policy.most_feature_columns
 
     def require_partners(self, asked: Asked) -> None:
         """Refuse a job with too few pinned organisations, or one that shows who borders whom."""
@@ -127,7 +146,7 @@ class Consent:
             ("backend", asked.backend, self.policy.backends),
             ("operator", asked.operator, self.policy.operators),
         ):
-            if allowed is not None and value not in allowed:
+            if allowed is not None and value and value not in allowed:
                 raise ConsentError(
                     f"its limit {what}s = {', '.join(allowed)} does not allow {what} = "
                     f"'{value}': set {what} = '{allowed[0]}'"
@@ -137,17 +156,21 @@ class Consent:
                 "its limit unpadded-sums = false does not allow insecure-no-pads: leave it out"
             )
 
-    def _require_vectors(self, before: int, asked: Asked) -> None:
-        most = self.policy.most_vectors
-        if most is None or before + asked.vectors <= most:
+    def _require_columns(self, most: int, before: int, asked: Asked) -> None:
+        if before + asked.vectors <= most:
             return
+        key = f"most-{asked.kind.replace(' ', '-')}"
         left = max(most - before, 0) // asked.products
         says = f"{before} were exchanged in other jobs since its graph last changed"
         if asked.products > 1:
-            says += f" and this operator exchanges {asked.products} for each"
+            what = "this operator exchanges" if asked.kind == VECTORS else "this run takes"
+            says += f" and {what} {asked.products} for each"
+        remedy = f"set vectors to at most {left}" if left else "none are left"
+        if asked.kind == FEATURES:
+            remedy = f"the organisation can raise {key} in its org.toml"
         raise ConsentError(
-            f"its limit most-vectors = {most} does not allow the {asked.vectors} vectors of this "
-            f"job, as {says}: {f'set vectors to at most {left}' if left else 'none are left'}"
+            f"its limit {key} = {most} does not allow the {asked.vectors} {asked.kind} of this "
+            f"job, as {says}: {remedy}"
         )
 
     def _require_auc(self, vectors: int) -> None:
@@ -160,7 +183,7 @@ class Consent:
 
     def allowed(self) -> str:
         """What the limits leave, for the organisation's own eyes."""
-        so_far = self.exchanged()
+        so_far = self.all_exchanged()
         says = (
             f"{so_far} vectors exchanged since the graph last changed, AUC {self.auc(so_far):.4f}"
         )
@@ -170,3 +193,8 @@ class Consent:
             )
             says += f"; largest-auc = {self.policy.largest_auc:g} allows {most} in all"
         return f"{says} ({ATTACKER})"
+
+
+def count_mark(graph: str, kind: str) -> str:
+    """Name of a count of a graph; that of vectors is the graph's fingerprint."""
+    return graph if kind == VECTORS else f"{graph} {kind}"

@@ -49,6 +49,8 @@ class Policy:
         Nodes that a split must have for its scores to leave.
     methods
         Methods that do not come with the app and may be run, each with the hash of its file.
+    most_feature_columns
+        Feature columns whose sums over neighbours were exchanged, counted like vectors.
     """
 
     most_vectors: int | None = None
@@ -67,6 +69,7 @@ class Policy:
     most_evaluations: int | None = 32
     least_scored_nodes: int = 10
     methods: Mapping[str, str] | None = field(default_factory=dict)
+    most_feature_columns: int | None = 0
 
 
 SAFE = Policy()
@@ -83,6 +86,7 @@ SIMULATED = Policy(
     most_evaluations=None,
     least_scored_nodes=0,
     methods=None,
+    most_feature_columns=None,
 )
 
 

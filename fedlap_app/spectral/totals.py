@@ -65,8 +65,8 @@ class Totals:
             degree=degree,
             degree_squares=degree_squares,
             weight_squares=weight_squares,
-            out_limit=_limit(out_marks),
-            in_limit=_limit(in_marks),
+            out_limit=limit(out_marks),
+            in_limit=limit(in_marks),
         )
 
 
@@ -84,7 +84,7 @@ def contribution(rows: Any, incoming: Any | None = None) -> Array:  # noqa: ANN4
     into = out if incoming is None else _sums_of_rows(incoming)
     squares = float(np.dot(rows.data, rows.data))
     totals = (float(rows.shape[0]), float(out.sum()), float(np.dot(out, out)), squares)
-    return np.concatenate([*map(_digits, totals), _marks(out), _marks(into)])
+    return np.concatenate([*map(_digits, totals), marks(out), marks(into)])
 
 
 def _sums_of_rows(matrix: Any) -> Array:  # noqa: ANN401
@@ -110,15 +110,17 @@ def _from_digits(sums: Array) -> float:
     return value
 
 
-def _marks(degrees: Array) -> Array:
-    marks = np.zeros(OCTAVES)
-    top = float(degrees.max(initial=0.0))
+def marks(values: Array) -> Array:
+    """A one at the octave of the largest value."""
+    found = np.zeros(OCTAVES)
+    top = float(values.max(initial=0.0))
     if top > 0.0:
         octave = int(np.frexp(top)[1]) - 1 - LOWEST
-        marks[min(max(octave, 0), OCTAVES - 1)] = 1.0
-    return marks
+        found[min(max(octave, 0), OCTAVES - 1)] = 1.0
+    return found
 
 
-def _limit(marks: Array) -> float:
-    present = np.flatnonzero(marks > 0.5)
+def limit(summed: Array) -> float:
+    """Power of two above all marked values; 1 without any."""
+    present = np.flatnonzero(summed > 0.5)
     return 2.0 ** (int(present[-1]) + LOWEST + 1) if present.size else 1.0

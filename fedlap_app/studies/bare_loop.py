@@ -15,10 +15,10 @@ from fedlap_app.studies.bare_parts import Array, Blocks, Parts, add, inner
 def run_bare(parts: Parts) -> tuple[Array, Blocks]:
     """Eigenvalues, and every part's rows of the eigenvectors, by the solver of the phase."""
     parts.prepare()
-    spec = parts.spec
-    settings = spec.solver_settings(len(parts.operators))
+    program = parts.program
+    settings = program.solver_settings(parts.spec.noise(len(parts.operators)))
     solvers = [
-        make_solver(spec.solver, operator, settings, start)
+        make_solver(program.solver, operator, settings, start)
         for operator, start in zip(parts.operators, parts.start(), strict=True)
     ]
     while not solvers[0].done:
@@ -28,14 +28,14 @@ def run_bare(parts: Parts) -> tuple[Array, Blocks]:
         received = parts.exchange(blocks) if blocks else [None] * len(solvers)
         for solver, block in zip(solvers, received, strict=True):
             solver.absorb(block, small)
-    solution = solve_small(solvers[0].problem(), spec.kept, spec.keep)
+    solution = solve_small(solvers[0].problem(), program.kept, program.keep)
     return solution.eigenvalues, [solver.finish(solution.Y) for solver in solvers]
 
 
 def run_textbook(parts: Parts) -> tuple[Array, Blocks]:
     """The same by a textbook block Lanczos iteration; fails where a block loses its rank."""
     parts.prepare()
-    vectors = parts.spec.vectors
+    vectors = parts.program.vectors
     raw = [block[:, :vectors] for block in parts.start()]
     basis = [np.empty((op.nodes, vectors), order="F") for op in parts.operators]
     images = [np.empty_like(rows) for rows in basis]
@@ -60,6 +60,6 @@ def run_textbook(parts: Parts) -> tuple[Array, Blocks]:
         squares=inner(images, images),
         unit=parts.operators[0].unit,
     )
-    solution = solve_small(problem, parts.spec.kept, parts.spec.keep)
+    solution = solve_small(problem, parts.program.kept, parts.program.keep)
     rows = [op.present(q @ solution.Y) for op, q in zip(parts.operators, basis, strict=True)]
     return solution.eigenvalues, rows

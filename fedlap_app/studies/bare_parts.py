@@ -1,17 +1,17 @@
 """All parts of one graph in one process, and products and sums over them added in place."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.spectral import totals as totals_of
-from fedlap_app.spectral.operators import LocalOperator, make_operator
+from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.start import start_block
 from fedlap_app.sums.job.secrets import simulated_secrets
 from fedlap_app.sums.job.spec import OfflineSpec
+from fedlap_app.sums.programs import krylov_of
 
 Array = NDArray[np.float64]
 Blocks = list[Array]
@@ -32,6 +32,7 @@ class Parts:
 
     def __init__(self, subgraphs: Sequence[Subgraph], spec: OfflineSpec, seed: int) -> None:
         self.spec = spec
+        self.program = krylov_of(spec)
         self._subgraphs = subgraphs
         self._secrets = [simulated_secrets(seed, subgraph.name) for subgraph in subgraphs]
         self._ends = np.cumsum([subgraph.num_nodes for subgraph in subgraphs])
@@ -45,32 +46,13 @@ class Parts:
 
     def prepare(self) -> None:
         """Make the operators, as every organisation does."""
-        rows = [self._rows(subgraph) for subgraph in self._subgraphs]
+        rows = [self.program.rows_of(subgraph) for subgraph in self._subgraphs]
         totals = totals_of.Totals.from_sums(add(totals_of.contribution(*each) for each in rows))
-        self.operators = [
-            make_operator(
-                self.spec.operator,
-                out,
-                totals,
-                incoming=into,
-                self_loops=self.spec.loops,
-                regulariser=self.spec.shift,
-            )
-            for out, into in rows
-        ]
-
-    def _rows(self, subgraph: Subgraph) -> tuple[Any, Any]:
-        out = subgraph.out_adjacency()
-        if not subgraph.directed:
-            return out, None
-        into = subgraph.in_adjacency()
-        if self.spec.operator == "directed":
-            return out, into
-        return out.maximum(into).tocsr(), None
+        self.operators = [self.program.operator_of(each, totals) for each in rows]
 
     def start(self) -> Blocks:
         """The rows of the start block that the organisations of a simulation draw."""
-        width = min(self.spec.block, self.spec.vectors)
+        width = min(self.program.block, self.program.vectors)
         return [
             start_block(
                 secrets.organisation,

@@ -13,12 +13,13 @@ from fedlap_app.graphs.datasets import find_dataset
 from fedlap_app.methods.registry import method_class
 from fedlap_app.privacy.density import Density, density_of
 from fedlap_app.privacy.leakage import alpha_of, auc_of, kl_of, largest_sum, largest_vectors
-from fedlap_app.settings import KRYLOV, Settings
+from fedlap_app.settings import Settings
 from fedlap_app.studies.frontier_grid import Point, Values, grid_of
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.plan import find_subgraphs
 from fedlap_app.studies.planning.shape import shape_of
 from fedlap_app.studies.planning.traffic import traffic_of
+from fedlap_app.sums.programs import Krylov
 
 Say = Callable[[str], None]
 Row = dict[str, Any]
@@ -48,7 +49,7 @@ def bench_frontier(
     say
         Is told how it goes on.
     """
-    if KRYLOV not in method_class(settings.method).programs:
+    if Krylov.name not in method_class(settings.method).programs:
         raise ConfigError(
             f"method = '{settings.method}' does not use the spectral basis: a frontier compares "
             "settings of fedlap+, leave the method out"

@@ -10,6 +10,7 @@ from fedlap_app.studies.planning.columns import CKKS, MASK, PLAIN
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.values import values_of
 from fedlap_app.sums.ckks.profiles import capacity_of
+from fedlap_app.sums.programs import krylov_of
 
 BARE, TEXTBOOK = "bare", "textbook"
 PAPER = "paper"
@@ -30,7 +31,7 @@ def bars_of(phases: Mapping[str, Phase], rows: Sequence[dict[str, Any]]) -> list
     rows
         Rows of the bare loops and of the back ends.
     """
-    solver = phases[MASK].spec.solver
+    solver = krylov_of(phases[MASK].spec).solver
     seconds = {row["backend"]: row["cpu_seconds"] for row in rows}
     after = {row["backend"]: row["cpu_seconds_iteration"] for row in rows}
     found = []

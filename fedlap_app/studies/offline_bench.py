@@ -81,7 +81,7 @@ def bench_offline(
     return {
         "dataset": settings.data or settings.dataset,
         **{name: getattr(settings, name) for name in names},
-        "rank": settings.offline_spec.kept,
+        "rank": settings.kept,
         "turns": turns,
         "rows": rows,
         "bars": bars,

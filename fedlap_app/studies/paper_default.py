@@ -142,11 +142,11 @@ def paper_row(settings: Settings, subgraphs: Sequence[Subgraph]) -> dict[str, An
 
 def _run(parts: TensealParts) -> None:
     """All rounds of the solver."""
-    spec = parts.spec
+    program = parts.program
     # Its own noise is no reason to stop here.
-    settings = spec.solver_settings(len(parts.operators))
+    settings = program.solver_settings(parts.spec.noise(len(parts.operators)))
     solvers = [
-        make_solver(spec.solver, operator, settings, start)
+        make_solver(program.solver, operator, settings, start)
         for operator, start in zip(parts.operators, parts.start(), strict=True)
     ]
     while not solvers[0].done:

@@ -21,6 +21,7 @@ from fedlap_app.studies.attacks.server import Exchange
 from fedlap_app.studies.attacks.views import ClientView
 from fedlap_app.sums.job import live
 from fedlap_app.sums.job.iteration import Iteration
+from fedlap_app.sums.programs.krylov import KrylovHalf
 
 if TYPE_CHECKING:
     from flwr.app import RecordDict
@@ -65,7 +66,7 @@ def record_run(settings: Settings, parts: "Parts" = ()) -> Recording:
         recording.exchanges.append(_exchange(node, kind, sent, answered))
 
     def note(kept: live.Live) -> None:
-        if isinstance(kept.work, Iteration) and kept.work.done:
+        if isinstance(kept.work, Iteration) and kept.work.half.done:
             recording.iterations[kept.work.me] = kept.work
 
     with temporary_home(), live.told(note):
@@ -96,9 +97,13 @@ def _bytes(content: "RecordDict") -> bytes:
 
 
 def _solver(iteration: Iteration) -> Solver:
-    if iteration.solver is None:
-        raise RunError("the run did not get to its first product: run it again")
-    return iteration.solver
+    return _half(iteration).running
+
+
+def _half(iteration: Iteration) -> KrylovHalf:
+    if not isinstance(iteration.half, KrylovHalf):
+        raise RunError("only runs that compute a basis are recorded: try method = 'fedlap+'")
+    return iteration.half
 
 
 def _operator(solver: Solver) -> SplitOperator:
@@ -115,13 +120,14 @@ def _spikes(iteration: Iteration) -> Array:
 
 
 def _view(iteration: Iteration, spikes: Array) -> ClientView:
-    solver, spec = _solver(iteration), iteration.spec
-    totals = Totals.from_sums(iteration.totals)
+    half = _half(iteration)
+    solver, program = half.running, half.program
+    totals = Totals.from_sums(half.totals)
     return ClientView(
-        subgraph=iteration.subgraph,
-        kind=spec.operator,
-        loops=spec.loops,
-        shift=totals.mean_degree if spec.shift is None else spec.shift,
+        subgraph=half.site.subgraph,
+        kind=program.operator,
+        loops=program.loops,
+        shift=totals.mean_degree if program.shift is None else program.shift,
         operator=_operator(solver),
         totals=totals,
         Q=np.array(solver.Q),

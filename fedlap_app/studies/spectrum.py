@@ -123,7 +123,7 @@ def compare(
     settings: Settings, subgraphs: list[Subgraph], rows: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, float]:
     """Orthogonality, largest residual and capture of gathered rows against the whole graph."""
-    spec = settings.offline_spec
+    spec = settings.krylov
     whole = join(subgraphs)
     adjacency = whole.out_adjacency()
     if whole.directed and spec.operator != "directed":

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.void]
 MOST_MULTIPLE = 4096
 _SLOT = np.dtype("<u4")
+_NO_SLOT = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,19 @@ class Layout:
     frame: Frame
     slot_of: NDArray[np.int64]
 
-    def share(self, rows: NDArray[np.int64]) -> bytes:
-        """Slots of the rows shared with one partner, in the order given, for their channel."""
+    def share(self, rows: NDArray[np.int64], unheard: NDArray[np.bool_] | None = None) -> bytes:
+        """Slots of the rows shared with one partner, in the order given, for their channel.
+
+        Of rows that are `unheard` the partner is told that nobody may contribute to them.
+        """
         slots = self.slot_of[rows]
         if (slots < 0).any():
             raise ProtocolError(
                 f"{int((slots < 0).sum())} of {rows.size} shared rows have no slot; "
                 "the boundary of the layout must include every shared node."
             )
+        if unheard is not None:
+            slots = np.where(unheard[rows], _NO_SLOT, slots)
         shape = (self.frame.slots, self.frame.multiple)
         return encode(*shape, slots.astype(_SLOT).tobytes())
 
@@ -137,8 +143,13 @@ def require_room(data: bytes, room: int) -> None:
         )
 
 
-def read_shared(data: bytes, rows: int) -> tuple[Frame, NDArray[np.int64]]:
-    """Read what a target's `Layout.share` sent: its frame and the slots of `rows` shared nodes."""
+def read_shared(
+    data: bytes, rows: int, *, unheard: bool = False
+) -> tuple[Frame, NDArray[np.int64]]:
+    """Read what a target's `Layout.share` sent: its frame and the slots of `rows` shared nodes.
+
+    Rows to which nobody may contribute have the slot -1, if there may be such rows (`unheard`).
+    """
     parts = list(decode(data))
     if len(parts) != 3 or len(parts[0]) != 8 or len(parts[1]) != 8 or len(parts[2]) != 4 * rows:
         raise ProtocolError(
@@ -152,7 +163,10 @@ def read_shared(data: bytes, rows: int) -> tuple[Frame, NDArray[np.int64]]:
             f"A partner's layout has {frame.slots} slots and is rounded up to a multiple of "
             f"{frame.multiple}, where 1 to {MOST_MULTIPLE} was expected; it cannot be used."
         )
-    if np.unique(slots).size != rows or (slots >= frame.slots).any():
+    if unheard:
+        slots[slots == _NO_SLOT] = -1
+    told = slots[slots >= 0]
+    if np.unique(told).size != told.size or (told >= frame.slots).any():
         raise ProtocolError(
             f"A partner's layout gives {rows} shared nodes slots that repeat or lie beyond its "
             f"{frame.slots}; it cannot be used, repeat the handshake."

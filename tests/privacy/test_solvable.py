@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlap_app.graphs.federation import DataSpec, load_federation
-from fedlap_app.studies.audit import solvable
-from fedlap_app.studies.audit.solvable import (
+from fedlap_app.privacy import solvable
+from fedlap_app.privacy.solvable import (
     at_most_solvable,
     determined,
     foreign_block,

@@ -21,7 +21,7 @@ KINDS = ("models", "bases", "jobs", "leftovers")
 _DAY = 86_400.0
 _LOCK_SECONDS = 5.0
 _HASH = "[0-9a-f]{32}"
-_OF_BASIS = re.compile(rf"basis-{_HASH}")
+_OF_RESULT = re.compile(rf"(?:basis|neighbour-sums)-{_HASH}")
 _OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(card))")
 _LEDGER = re.compile(rf"offline-{_HASH}")
 _POST = rf"(?:own|common|reply)-(?:{_HASH}|none)-\d+(?:-\d+)?"
@@ -30,7 +30,7 @@ _COUNTS = r"(?:consent|begun|runs)\.json"
 # Unfinished writes count as leftovers but for those of keys.
 _LEFTOVERS = {
     "": re.compile(
-        rf"errors\.log|\.(?:{_OF_BASIS.pattern}|{_OF_JOB.pattern})\.part"
+        rf"errors\.log|\.(?:{_OF_RESULT.pattern}|{_OF_JOB.pattern})\.part"
         rf"|\.{_COUNTS}\.(?:part|old)"
     ),
     "offline": re.compile(r"(?:missing-organisations|edge-mismatch|consent)\.log"),
@@ -76,7 +76,7 @@ def is_store(root: Path) -> bool:
         return True
     # Simulated stores from before there was a marker.
     return (root / "lock").is_file() and (
-        any(_OF_BASIS.fullmatch(path.name) for path in root.glob("basis-*"))
+        any(_OF_RESULT.fullmatch(path.name) for path in root.glob("*-*"))
         or any(_LEDGER.fullmatch(path.name) for path in root.glob("jobs/offline-*"))
         or bool(kept_jobs(Store(root)))
     )
@@ -115,7 +115,7 @@ def measured(items: Sequence[Item]) -> dict[str, tuple[int, int]]:
 def _items(store: Store) -> Iterator[Item]:
     for name in kept_jobs(store):
         yield _item("models", name, store.job(name).path)
-    for path, _ in _named(store.root, "", _OF_BASIS):
+    for path, _ in _named(store.root, "", _OF_RESULT):
         yield _item("bases", path.name, path)
     jobs: dict[str, list[Path]] = {}
     for path, match in _named(store.root, "", _OF_JOB):

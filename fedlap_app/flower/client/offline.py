@@ -24,6 +24,7 @@ from fedlap_app.sums.job.parts import (
     MOST_BYTES,
     MOST_CARD_BYTES,
     NO_JOB,
+    PROGRAM,
     PUT,
     count_hashes,
     count_parts,
@@ -38,7 +39,7 @@ from fedlap_app.sums.job.party import Party
 from fedlap_app.sums.job.secrets import Secrets, simulated_secrets, stored_secrets
 
 _WHICH = ("common", "own")
-_parties: "WeakKeyDictionary[Organisation, Party]" = WeakKeyDictionary()
+_parties: "WeakKeyDictionary[Organisation, dict[str, Party]]" = WeakKeyDictionary()
 
 
 def step(organisation: Organisation, content: RecordDict) -> RecordDict:
@@ -49,7 +50,7 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
     place = f"{job}-{number}"
     limit = part_bytes(organisation.settings.message_mb)
     with organisation.store.lock():
-        party = _party(organisation)
+        party = _party(organisation, _program(organisation, own))
         post = party.post
         if kind == PUT:
             _put(party, own, job, number, limit)
@@ -150,15 +151,28 @@ def _clean(post: JobFiles, *keep: str) -> None:
         post.drop(*(path.name for path in post.path.iterdir() if not path.name.startswith(keep)))
 
 
-def _party(organisation: Organisation) -> Party:
-    """The organisation in the phase; kept while its data and settings stay the same."""
+def _program(organisation: Organisation, own: ConfigRecord) -> str:
+    """The program that a message belongs to, one of those that the settings of the run have."""
+    programs = organisation.settings.possible_programs
+    name = own.get(PROGRAM, programs[0])
+    if name not in programs:
+        raise ProtocolError(
+            f"the message belongs to the program {str(name)[:40]!r}, which a run of method "
+            f"'{organisation.settings.method}' has not: it has {', '.join(programs)}"
+        )
+    return str(name)
+
+
+def _party(organisation: Organisation, program: str) -> Party:
+    """The organisation in a program; kept while its data and settings stay the same."""
     use_processes(organisation.settings.encryption_processes)
-    if kept := _parties.get(organisation):
-        return kept
+    parties = _parties.setdefault(organisation, {})
+    if program in parties:
+        return parties[program]
     secrets, pinned = _secrets(organisation)
     party = Party(
         subgraph=organisation.subgraph,
-        spec=organisation.settings.offline_spec,
+        spec=organisation.settings.spec_of(program),
         secrets=secrets,
         root=organisation.store.root,
         policy=organisation.policy,
@@ -166,7 +180,7 @@ def _party(organisation: Organisation) -> Party:
         run=organisation.settings.digest() if organisation.deployed else "",
         pinned=pinned,
     )
-    _parties[organisation] = party
+    parties[program] = party
     return party
 
 

@@ -12,6 +12,7 @@ from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.messages import Request
 from fedlap_app.sums.job.parts import (
     GET,
+    PROGRAM,
     PUT,
     asked,
     count_hashes,
@@ -46,10 +47,15 @@ class Post:
         Who takes part.
     settings
         Settings of the run.
+    program
+        Name of what the sums are for; the method's own one goes without saying.
     """
 
-    def __init__(self, grid: MemberGrid, members: Sequence[Member], settings: Settings) -> None:
+    def __init__(
+        self, grid: MemberGrid, members: Sequence[Member], settings: Settings, program: str
+    ) -> None:
         self._grid = grid
+        self._about = {} if program == settings.programs[0] else {PROGRAM: program}
         self._nodes = {member.name: member.node_id for member in members}
         self._limit = part_bytes(settings.message_mb)
         self._timeout = settings.step_timeout
@@ -86,6 +92,7 @@ class Post:
             commons[key] = self._record(request.common, split)
         own = self._record(request.own, split)
         own["asked"] = asked(request.kind, request.job, request.step)
+        own.update(self._about)
         return RecordDict({"own": own, "common": commons[key]})
 
     def _record(self, data: Data, split: bool) -> ConfigRecord:

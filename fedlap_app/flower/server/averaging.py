@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from flwr.app import RecordDict
@@ -13,9 +12,11 @@ from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum
 from fedlap_app.flower.records import numbers
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
+from fedlap_app.flower.server.price import OfflineOutcome
 from fedlap_app.flower.server.rounds import Rounds
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods.base import Method, Schema, State
+from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.scores import Best, is_better, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
 from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
@@ -81,8 +82,7 @@ def train_together(
     method: Method,
     folder: RunFolder,
     observer: Observer,
-    found: Mapping[str, Any],
-    bases: Mapping[str, str],
+    found: Mapping[str, OfflineOutcome],
 ) -> Outcome:
     """Train together in every stage and leave the best model so far with every member.
 
@@ -96,17 +96,16 @@ def train_together(
         Where the scores of rounds go.
     found
         What the programs before training left at the server.
-    bases
-        Jobs of the programs whose results the organisations read in training.
     """
     settings = method.settings
     if settings.min_clients:
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
+    jobs = {program: outcome.job for program, outcome in found.items()}
     schema = Schema(members[0].features, members[0].classes)
     stages: list[StageScores] = []
     kept: Progress | None = None
     for stage in range(settings.self_training + 1):
-        rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, bases))
+        rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs))
         start = method.start(schema, stage_seed(settings.seed, stage), found)
         progress = Progress(method, stage, folder, observer, Best(settings.patience))
         _train(rounds, start, progress)
@@ -116,7 +115,7 @@ def train_together(
         clients = {name: unpack(numbers(reply, "scores")) for name, reply in replies.items()}
         stages.append(StageScores(kept.stage, kept.best.round, progress.rounds, clients))
     assert kept is not None
-    return Outcome(stages, kept.state.model, ", ".join(bases.values()))
+    return Outcome(stages, kept.state.model, jobs.get(BASIS, ""))
 
 
 def _train(rounds: Rounds, state: State, progress: Progress) -> None:

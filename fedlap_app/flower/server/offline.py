@@ -8,7 +8,6 @@ from logging import INFO, WARNING
 
 from flwr.common.logger import log
 
-from fedlap_app.errors import ConfigError
 from fedlap_app.flower.grids.member_grid import Member, MemberGrid
 from fedlap_app.flower.grids.post import Post
 from fedlap_app.flower.server.price import OfflineOutcome, Price
@@ -19,7 +18,9 @@ from fedlap_app.sums.choice import make_backend
 from fedlap_app.sums.job.checkpoint import Checkpoints
 from fedlap_app.sums.job.coordinator import HANDSHAKE, Choices, Coordinator
 from fedlap_app.sums.job.messages import CARDS, HELLO
+from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.program import Extent, Program
 
 Progress = Callable[[int, int], None]
 
@@ -53,9 +54,11 @@ def run_offline(
     grid: MemberGrid,
     members: Sequence[Member],
     settings: Settings,
+    program: str | Program = "krylov",
+    *,
     progress: Progress | None = None,
 ) -> OfflineOutcome:
-    """Run the phase to its end; every member then holds its rows of the basis.
+    """Run a program of sealed sums to its end; every member then holds its result.
 
     Parameters
     ----------
@@ -63,17 +66,17 @@ def run_offline(
         The grid and who takes part.
     settings
         Settings of the run.
+    program
+        What the sums are for: a name, or the program itself with what the settings say of it.
     progress
         Is told of every step and how many are expected (default: log lines).
     """
-    if settings.offline_spec.rows:
-        raise ConfigError(
-            f"method = '{settings.method}' computes no spectral basis: try method = 'fedlap+'"
-        )
-    coordinator = _coordinator(members, settings)
-    post = Post(grid, members, settings)
+    spec = settings.spec_of(program)
+    coordinator = _coordinator(members, settings, spec)
+    post = Post(grid, members, settings, spec.program.name)
     price = Price.start(grid.traffic, coordinator.names)
-    rounds = settings.offline_spec.rounds()
+    features = {member.features for member in members}
+    rounds = spec.rounds(Extent(features=max(features, default=0)))
     progress = progress or LogProgress()
     with grid.turn(coordinator.names, settings.step_timeout):
         while not coordinator.done:
@@ -83,41 +86,41 @@ def run_offline(
             if kind == HELLO:
                 _after_hello(coordinator, price)
             if kind == CARDS or (coordinator.resumed and kind == HELLO):
-                _warn(coordinator, settings)
+                _warn(coordinator, settings, spec)
             coordinator.checkpoint(price.to_json())
             progress(0 if kind in HANDSHAKE else step - 1, rounds)
-    log(INFO, "Spectral basis: %s", "reused" if coordinator.reused else "finished")
+    log(INFO, "Sealed sums, %s: %s", spec.program.name, _how(coordinator))
     price.update()
-    return OfflineOutcome(coordinator.request.job, coordinator.reused, coordinator.resumed, price)
+    return OfflineOutcome(
+        job=coordinator.request.job,
+        reused=coordinator.reused,
+        resumed=coordinator.resumed,
+        price=price,
+        told=coordinator.told,
+    )
+
+
+def _how(coordinator: Coordinator) -> str:
+    return "reused" if coordinator.reused else "finished"
 
 
 def name_rows(
     grid: MemberGrid, members: Sequence[Member], settings: Settings
 ) -> tuple[str, dict[str, bytes]]:
-    """The handshake alone: its job, and for every member the names of its rows."""
-    coordinator = _coordinator(members, settings)
-    post = Post(grid, members, settings)
-    price = Price.start(grid.traffic, coordinator.names)
-    with grid.turn(coordinator.names, settings.step_timeout):
-        while not coordinator.done:
-            kind = coordinator.request.kind
-            _exchange(coordinator, post, price)
-            coordinator.advance()
-            if kind == HELLO:
-                _after_hello(coordinator, price)
-            coordinator.checkpoint(price.to_json())
-    return coordinator.request.job, coordinator.row_names
+    """Names of every member's rows, and the job that gave them."""
+    outcome = run_offline(grid, members, settings, "row-names")
+    return outcome.job, dict(outcome.told)
 
 
-def _coordinator(members: Sequence[Member], settings: Settings) -> Coordinator:
+def _coordinator(members: Sequence[Member], settings: Settings, spec: OfflineSpec) -> Coordinator:
     choices = Choices(
         hello=secrets.token_hex(16),
-        hide_topology=settings.hide_topology,
-        backend=settings.offline_spec.backend,
-        profile=settings.offline_spec.profile,
+        program=spec.program,
+        hide_topology=spec.hide_topology,
+        backend=spec.backend,
+        profile=spec.profile,
         resume=settings.resume,
         refresh=settings.refresh_basis,
-        rows=settings.offline_spec.rows,
     )
     names = [member.name for member in members]
     return Coordinator(names, choices, Checkpoints(places.home() / "checkpoints"))
@@ -146,7 +149,7 @@ def _place(coordinator: Coordinator) -> tuple[str, int]:
     return coordinator.request.job, coordinator.request.step
 
 
-def _warn(coordinator: Coordinator, settings: Settings) -> None:
+def _warn(coordinator: Coordinator, settings: Settings, spec: OfflineSpec) -> None:
     """Say once what the settings give away; the ring that is asked holds no key."""
     roster = coordinator.roster
     ring = KeyRing(roster.names[0], roster.names, roster.job, roster.members_hash, {})
@@ -155,7 +158,7 @@ def _warn(coordinator: Coordinator, settings: Settings) -> None:
         backend = make_backend(
             settings.backend,
             ring,
-            profile=settings.offline_spec.profile,
+            profile=spec.profile,
             senders=coordinator.senders,
         )
     if backend.weakness:

@@ -114,12 +114,16 @@ class Price:
 
 @dataclass(frozen=True)
 class OfflineOutcome:
-    """How the phase ended; nothing in it was decrypted."""
+    """How the phase ended; nothing in it was decrypted.
+
+    `told` is what the members said at its end, for programs that end with the handshake.
+    """
 
     job: str
     reused: bool
     resumed: bool
     price: Price
+    told: Mapping[str, bytes] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """For the run folder."""

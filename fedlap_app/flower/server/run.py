@@ -15,9 +15,9 @@ from fedlap_app.flower.server.alone import train_alone
 from fedlap_app.flower.server.averaging import train_together
 from fedlap_app.flower.server.federation import gather
 from fedlap_app.flower.server.observer import Observer
-from fedlap_app.flower.server.offline import LogProgress, name_rows, run_offline
+from fedlap_app.flower.server.offline import LogProgress, run_offline
 from fedlap_app.flower.server.price import OfflineOutcome
-from fedlap_app.flower.server.run_folder import CONFIG, OFFLINE, RunFolder
+from fedlap_app.flower.server.run_folder import CONFIG, RunFolder, offline_file
 from fedlap_app.flower.server.status import Board, BoardObserver
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.methods.registry import distributed, method_class
@@ -75,20 +75,14 @@ def _phases(
     if method.weakness:
         log(WARNING, "%s", method.weakness)
     told = BoardObserver(board, observer)
-    found: dict[str, Any] = {}
-    bases: dict[str, str] = {}
-    for program in settings.programs:
-        if program == "row-names":
-            found[program] = name_rows(grid, members, settings)
-            continue
-        phase = _phase(grid, members, settings, board, told)
-        folder.write_json(OFFLINE, phase.to_json())
-        if program in method.programs:
-            bases[program] = found[program] = phase.job
-        clock.lap("offline")
+    found = {
+        program: _offline(grid, members, settings, program, board, told, folder)
+        for program in settings.programs
+    }
+    own = {program: found[program] for program in method.programs}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
     if method.exchanges:
-        outcome = train_together(grid, members, method, folder, told, found, bases)
+        outcome = train_together(grid, members, method, folder, told, own)
     else:
         outcome = train_alone(grid, members, method, folder, told)
     clock.lap("train")
@@ -104,19 +98,23 @@ def _phases(
     )
 
 
-def _phase(
+def _offline(
     grid: MemberGrid,
     members: Sequence[Member],
     settings: Settings,
+    program: str,
     board: Board,
     told: BoardObserver,
+    folder: RunFolder,
 ) -> OfflineOutcome:
-    """Compute the basis; the board and the log follow."""
-    board.phase("offline", "steps", settings.offline_spec.rounds())
+    """Run a program before training; the board and the log follow."""
+    board.phase("offline", "steps", settings.spec_of(program).rounds())
     log_progress = LogProgress()
 
     def progress(number: int, rounds: int) -> None:
         told.step_done(number, rounds)
         log_progress(number, rounds)
 
-    return run_offline(grid, members, settings, progress)
+    outcome = run_offline(grid, members, settings, program, progress=progress)
+    folder.write_json(offline_file(program), outcome.to_json())
+    return outcome

@@ -13,6 +13,7 @@ from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
 from fedlap_app.store import places
+from fedlap_app.sums.programs import Krylov
 
 
 def root_of(settings: Settings) -> Path:
@@ -24,6 +25,11 @@ def root_of(settings: Settings) -> Path:
 CONFIG, METRICS, OFFLINE, SUMMARY = (
     "config.json", "metrics.jsonl", "offline.json", "summary.json",
 )  # fmt: skip
+
+
+def offline_file(program: str) -> str:
+    """Where the price of a program before training is."""
+    return OFFLINE if program == Krylov.name else f"offline-{program}.json"
 
 
 class RunFolder:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.privacy.solvable import foreign_block
 from fedlap_app.spectral.operators.base import SplitOperator
 from fedlap_app.spectral.totals import Totals
-from fedlap_app.studies.audit.solvable import foreign_block
 
 Array = NDArray[np.float64]
 

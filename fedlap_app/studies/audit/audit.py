@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.density import Density, density_of, own_density
+from fedlap_app.privacy.solvable import Solvable, at_most_solvable, solvable_of, total_share
 from fedlap_app.settings import Settings
 from fedlap_app.studies.audit.exposure import (
     BOTH_ROWS,
@@ -25,10 +26,10 @@ from fedlap_app.studies.audit.exposure import (
 from fedlap_app.studies.audit.leverages import Leverages, leverages_of
 from fedlap_app.studies.audit.scaling import row_scaling
 from fedlap_app.studies.audit.server_view import own_server_view, server_view
-from fedlap_app.studies.audit.solvable import Solvable, at_most_solvable, solvable_of, total_share
 from fedlap_app.studies.planning.plan import find_subgraphs
 from fedlap_app.studies.planning.shape import shape_of
 from fedlap_app.sums.job.bases import Bases
+from fedlap_app.sums.program import Extent
 
 WHOLE = "whole graph"
 CLIENT = "one curious client, from its own sums and edges alone"
@@ -51,6 +52,7 @@ def audit_federation(
     counts: Sequence[int] = TABLE,
     rows: Callable[[Settings], Rows] | None = None,
     most_entries: int | None = None,
+    program: str = "",
 ) -> dict[str, Any]:
     """Audit a data set, a partition and a configuration.
 
@@ -68,7 +70,10 @@ def audit_federation(
         Computes the basis, for exact leverages (default: the paper's approximation).
     most_entries
         Nodes times vectors above which it is not computed (default: no limit).
+    program
+        Name of a program of sealed sums (default: the method's own one).
     """
+    program = program or settings.programs[0]
     settings, subgraphs = find_subgraphs(settings)
     graph = density_of(subgraphs)
     exchanged = exchanged_vectors(settings)
@@ -93,7 +98,8 @@ def audit_federation(
         "whole_graph": {**measures(whole), **limits(whole, auc_bound), "attacker": WORST},
         "organisations": [] if paper_p else [measures(each) for each in targets],
         "solvable": _solved(found),
-        "server": server_view(settings, shape_of(subgraphs)),
+        "program": _revealed(settings, program, subgraphs),
+        "server": server_view(settings, shape_of(subgraphs), program),
     }
 
 
@@ -103,11 +109,13 @@ def audit_organisation(
     *,
     auc_bound: float = 0.75,
     counts: Sequence[int] = TABLE,
+    program: str = "",
 ) -> dict[str, Any]:
     """Audit one organisation's folder from what that organisation alone knows.
 
     Its own rows of a finished basis are used where its store holds one that kept all vectors.
     """
+    program = program or settings.programs[0]
     part = read_folder(folder, directed=settings.directed)
     exchanged = exchanged_vectors(settings)
     store = Path(settings.store_dir) if settings.store_dir else folder / "store"
@@ -124,13 +132,20 @@ def audit_organisation(
         "solvable_by_partners_at_most": [
             {"attacker": f"the partner {each.name} alone", **_counts(each)} for each in bounds
         ],
-        "server": own_server_view(settings, part),
+        "program": _revealed(settings, program, [part]),
+        "server": own_server_view(settings, part, program),
     }
+
+
+def _revealed(settings: Settings, program: str, parts: Sequence[Subgraph]) -> dict[str, Any]:
+    """What a program gives away of these parts, in words and numbers."""
+    found = settings.spec_of(program).program
+    return {"name": found.name, **found.reveals(parts)}
 
 
 def exchanged_vectors(settings: Settings) -> int:
     """M: columns of all block products; `directed` sends A'q and then A (A'q)."""
-    return settings.vectors * (2 if settings.operator == "directed" else 1)
+    return settings.krylov.columns(Extent())
 
 
 def one_line(settings: Settings) -> str:
@@ -208,6 +223,6 @@ def _stored_leverages(settings: Settings, store: Path, part: Subgraph) -> Levera
             continue
         basis = bases.load(facts)
         if basis.certificate.rank == basis.certificate.vectors:
-            scaled = row_scaling(spec, part)[:, None] * np.asarray(basis.U)
+            scaled = row_scaling(settings.krylov, part)[:, None] * np.asarray(basis.U)
             return leverages_of(scaled, own_density(part))
     return None

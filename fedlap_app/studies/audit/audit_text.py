@@ -33,7 +33,8 @@ def text_of(report: Mapping[str, Any]) -> str:
     ]
     if "whole_graph" in report:
         lines += ["", *_whole(report["whole_graph"])]
-    lines += ["", *_solvable(report), "", *_server(report["server"])]
+    lines += ["", *_solvable(report), "", *_program(report["program"])]
+    lines += ["", *_server(report["server"])]
     lines += [f"figure: {path}" for path in report.get("figures", [])]
     return "\n".join(lines)
 
@@ -104,11 +105,19 @@ def _solvable(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _program(revealed: Mapping[str, Any]) -> list[str]:
+    lines = [f"What the program {revealed['name']} tells honest organisations and the server:"]
+    lines += [f"  {sentence}" for sentence in revealed["says"]]
+    for name, count in revealed.get("left_out", {}).items():
+        lines.append(f"    {name:<14} {count} nodes without a foreign sum")
+    return lines
+
+
 def _server(view: Mapping[str, Any]) -> list[str]:
     lines = [
         f"Attacker: {view['attacker']}. It sees",
         f"  of contents  {view['contents']}",
-        f"  the number of vectors  {view['vectors']}"
+        f"  the number of columns  {view['vectors']}"
         + (f", in {view['round_trips']} round trips" if "round_trips" in view else ""),
         f"  times  {view['timing']}",
         f"  sizes  slots ({view['slots_are']}) and bytes of each organisation",

@@ -7,12 +7,13 @@ from typing import Any
 
 from fedlap_app.errors import DataError
 from fedlap_app.privacy import tally
-from fedlap_app.privacy.consent import ATTACKER
+from fedlap_app.privacy.consent import ATTACKER, FEATURES, VECTORS, count_mark
 from fedlap_app.privacy.leakage import alpha_of, kl_of, worst_case_auc
 from fedlap_app.privacy.ledger import FILE, RECEIVED, SENT, Entry, parse
 
 _JOBS = "jobs"
 _STORE = "store"
+_KINDS = (VECTORS, FEATURES)
 
 
 def job_report(path: str | Path) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Entry]]:
 def _graphs(
     jobs: Sequence[tuple[dict[str, Any], list[Entry]]], ledger: Path
 ) -> list[dict[str, Any]]:
-    """For each graph that the jobs used: vectors exchanged with it, and what they tell."""
+    """For each graph that the jobs used: columns exchanged with it, and what they tell."""
     counted = _tally(ledger)
     found: dict[str, dict[str, Any]] = {}
     for facts, _ in jobs:
@@ -81,17 +82,26 @@ def _graphs(
         graph = found.setdefault(
             facts["graph"],
             {"graph": facts["graph"], "nodes": int(facts["nodes"]),
-             "density": float(facts["density"]), "vectors_of_these_jobs": 0},
+             "density": float(facts["density"]),
+             **{f"{_key(kind)}_of_these_jobs": 0 for kind in _KINDS}},
         )  # fmt: skip
-        graph["vectors_of_these_jobs"] += facts["vectors"]
+        kind = FEATURES if facts.get("counted") == FEATURES else VECTORS
+        graph[f"{_key(kind)}_of_these_jobs"] += facts["vectors"]
     for mark, graph in found.items():
-        here = graph["vectors_of_these_jobs"]
-        vectors = max(here, counted.exchanged(mark)) if counted else here
+        for kind in _KINDS:
+            here = graph[f"{_key(kind)}_of_these_jobs"]
+            stored = counted.exchanged(count_mark(mark, kind)) if counted else 0
+            graph[_key(kind)] = max(here, stored)
+        # Every column is an equation about the edges, whatever it is.
+        columns = sum(graph[_key(kind)] for kind in _KINDS)
         nodes, density = graph["nodes"], graph["density"]
-        graph["vectors"] = vectors
-        graph["auc"] = worst_case_auc(vectors, nodes, density)
-        graph["kl"] = kl_of(alpha_of(min(vectors, nodes), nodes, density))
+        graph["auc"] = worst_case_auc(columns, nodes, density)
+        graph["kl"] = kl_of(alpha_of(min(columns, nodes), nodes, density))
     return list(found.values())
+
+
+def _key(kind: str) -> str:
+    return kind.replace(" ", "_")
 
 
 def _tally(ledger: Path) -> tally.Tally | None:
@@ -144,8 +154,12 @@ def report_text(report: Mapping[str, Any]) -> str:
         lines += [
             f"Graph {graph['graph'][:12]}, {graph['nodes']:,} own nodes, own edge density "
             f"{graph['density']:.2g}",
-            f"  vectors exchanged  {graph['vectors']} ({graph['vectors_of_these_jobs']} in the "
-            "jobs above)",
+            *(
+                f"  {kind} exchanged  {graph[_key(kind)]} "
+                f"({graph[_key(kind) + '_of_these_jobs']} in the jobs above)"
+                for kind in _KINDS
+                if kind == VECTORS or graph[_key(kind)]
+            ),
             f"  AUC  {graph['auc']:.4f}    KL  {graph['kl']:.4g}",
         ]
     for way in (SENT, RECEIVED):
@@ -159,7 +173,7 @@ def report_text(report: Mapping[str, Any]) -> str:
 def _state(job: Mapping[str, Any]) -> str:
     says = str(job["state"])
     if job["phase"] == "offline":
-        says += f", {job['vectors']} vectors"
+        says += f", {job['vectors']} {job.get('counted', VECTORS)}"
     return says if job.get("complete", True) else f"{says}; its ledger was lost on the way"
 
 

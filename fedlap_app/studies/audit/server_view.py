@@ -7,52 +7,52 @@ from fedlap_app.settings import Settings
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.shape import Part, Shape, shape_of
 from fedlap_app.studies.planning.traffic import traffic_of
+from fedlap_app.sums.job.spec import OfflineSpec
 
 SERVER = "the server, which holds no key (a classifier on its views: `fedlap attack`)"
 
 
-def server_view(settings: Settings, shape: Shape) -> dict[str, Any]:
+def server_view(settings: Settings, shape: Shape, program: str) -> dict[str, Any]:
     """Names, sizes, counts and times; the partners of each member unless they are hidden."""
-    spec = settings.offline_spec
+    spec = settings.spec_of(program)
     traffic = traffic_of(Phase(spec, shape, settings.seed), settings.message_mb)
     return {
         "attacker": SERVER,
         "organisations": {
             part.name: {
-                "slots": _slots(settings, part),
+                "slots": _slots(spec, part),
                 "bytes_sent": traffic.up[part.name],
                 "bytes_received": traffic.down[part.name],
             }
             for part in shape.parts
         },
         "round_trips": traffic.round_trips + traffic.handshake,
-        **_in_any_case(settings),
+        **_in_any_case(settings, spec, shape),
         "partners": None if spec.hide_topology else {p.name: list(p.partners) for p in shape.parts},
     }
 
 
-def own_server_view(settings: Settings, subgraph: Subgraph) -> dict[str, Any]:
+def own_server_view(settings: Settings, subgraph: Subgraph, program: str) -> dict[str, Any]:
     """The same of one organisation, as far as it can know before a run."""
-    (part,) = shape_of([subgraph]).parts
-    hidden = settings.offline_spec.hide_topology
+    spec, shape = settings.spec_of(program), shape_of([subgraph])
+    (part,) = shape.parts
     return {
         "attacker": SERVER,
-        "organisations": {part.name: {"slots": _slots(settings, part)}},
-        **_in_any_case(settings),
-        "partners": None if hidden else {part.name: list(part.partners)},
+        "organisations": {part.name: {"slots": _slots(spec, part)}},
+        **_in_any_case(settings, spec, shape),
+        "partners": None if spec.hide_topology else {part.name: list(part.partners)},
     }
 
 
-def _slots(settings: Settings, part: Part) -> int:
-    spec = settings.offline_spec
-    return part.frame(spec).length(spec.width) // spec.width
+def _slots(spec: OfflineSpec, part: Part) -> int:
+    return part.frame(spec).length(spec.program.width) // spec.program.width
 
 
-def _in_any_case(settings: Settings) -> dict[str, Any]:
+def _in_any_case(settings: Settings, spec: OfflineSpec, shape: Shape) -> dict[str, Any]:
     nodes = "own nodes" if settings.layout == "full" else "own nodes with a foreign neighbour"
     return {
         "slots_are": f"{nodes}, rounded up",
-        "vectors": settings.vectors,
+        "vectors": spec.program.columns(shape.extent) // spec.program.products,
         "timing": "when each message comes, and how long each client says that it worked",
         "contents": (
             "everything, because the back end is plain"

@@ -76,8 +76,8 @@ def calibrate(settings: Settings) -> Rates:
         seal=0.0,
         open=0.0,
         add=0.0,
-        sparse=_sparse(spec.width),
-        dense=_dense(spec.width),
+        sparse=_sparse(spec.program.width),
+        dense=_dense(spec.program.width),
         byte=_byte(),
         edge=_edge(),
     )
@@ -161,14 +161,14 @@ def _sums(spec: OfflineSpec, clients: int) -> dict[str, float]:
     first, last = (
         make_backend(spec.backend, rings[me], profile=spec.profile) for me in (names[0], names[-1])
     )
-    header = last.block_header(names[-1], Place("krylov"), length=values.size)
+    header = last.block_header(names[-1], Place(spec.program.name), length=values.size)
     body = first.seal(values, header)
     seal = _best(lambda: first.seal(values, header))
     total = make_accumulator(header, last.senders)
     started = time.perf_counter()
     total.add(body)
     add = time.perf_counter() - started
-    little = last.block_header(names[-1], Place("krylov", 1), length=1)
+    little = last.block_header(names[-1], Place(spec.program.name, 1), length=1)
     fixed = _best(lambda: first.seal(values[:1], little))
     # To open takes off as many pads as a contribution carries, and checks as much.
     seal = max(seal - fixed, 0.0) / values.size

@@ -3,17 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fedlap_app.spectral import totals
-from fedlap_app.spectral.schedule import Round, schedule
-from fedlap_app.spectral.solvers import SolverSettings
 from fedlap_app.studies.planning import sizes
-from fedlap_app.studies.planning.shape import Shape
+from fedlap_app.studies.planning.shape import Part, Shape
 from fedlap_app.sums.job import messages
 from fedlap_app.sums.job.handshake import pack_senders
 from fedlap_app.sums.job.price import PRICE_BYTES
 from fedlap_app.sums.job.secrets import simulated_secrets
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.layout import Frame
+from fedlap_app.sums.program import Footprint
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,12 @@ class Phase:
         self.leader = min(
             shape.names, key=lambda name: simulated_secrets(seed, name).identity.fingerprint
         )
-        self.vectors = min(spec.vectors, shape.nodes)
-        self.rounds = (Round(0, totals.LENGTH), *self._schedule())
+        self.program = spec.program
+        self.rounds = tuple(spec.program.schedule(shape.extent))
 
-    def _schedule(self) -> Iterator[Round]:
-        spec = self.spec
-        return schedule(
-            spec.solver,
-            SolverSettings(self.vectors, min(spec.block, self.vectors)),
-            phases=2 if spec.operator == "directed" else 1,
-            spike=spec.operator == "regularised",
-        )
+    def footprint(self, part: Part) -> Footprint:
+        """What the program takes of a member besides."""
+        return self.program.footprint(part.nodes, self.shape.extent)
 
     def recipients(self, sender: str) -> list[str]:
         """Whose block sums a member contributes to."""
@@ -83,12 +76,25 @@ class Phase:
             if number + 1 < len(self.rounds):
                 reply = {name: self._contribution(name, number + 1) for name in everyone}
             else:
-                reply = dict.fromkeys(everyone, sizes.packed([len(messages.WAITING)]))
-                solved = (len(messages.SOLUTION), self._solution)
-                reply[self.leader] = sizes.packed(solved)
+                reply = self._after_last()
             yield Exchange(messages.SUMS, common, own, reply)
+        if self.program.solution:
+            yield self._share()
+
+    def _after_last(self) -> dict[str, int]:
+        """Replies to the last sums."""
+        everyone = self.shape.names
+        if not self.program.solution:
+            return dict.fromkeys(everyone, sizes.packed([len(messages.DONE)]))
+        reply = dict.fromkeys(everyone, sizes.packed([len(messages.WAITING)]))
+        reply[self.leader] = sizes.packed((len(messages.SOLUTION), self._solution))
+        return reply
+
+    def _share(self) -> Exchange:
+        """The leader's solution and the price, for all."""
+        everyone = self.shape.names
         end = sizes.packed([len(messages.DONE)])
-        yield Exchange(
+        return Exchange(
             messages.SHARE,
             self._solution,
             dict.fromkeys(everyone, PRICE_BYTES),
@@ -130,12 +136,20 @@ class Phase:
             messages.PAIRS,
             len(pack_senders(senders)),
             {name: sizes.named(for_me[name]) for name in everyone},
-            {name: self._contribution(name, 0) for name in everyone},
+            {part.name: self._first(part) for part in self.shape.parts},
         )
+
+    def _first(self, part: Part) -> int:
+        """Bytes of a member's reply to the messages of the others."""
+        if self.rounds:
+            return self._contribution(part.name, 0)
+        told = self.program.closing_bytes(part.nodes + part.external)
+        return sizes.packed((len(messages.ROWS), told))
 
     @property
     def _solution(self) -> int:
-        return sizes.solution(self.leader, self.vectors, min(self.spec.kept, self.vectors))
+        parts = self.program.solution_bytes(self.shape.extent)
+        return sizes.solution(self.program.solution, self.leader, parts)
 
     def _contribution(self, sender: str, number: int) -> int:
         """Bytes of a member's reply with its contributions to a round."""

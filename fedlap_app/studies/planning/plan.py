@@ -22,6 +22,7 @@ def make_plan(
     nodes: int | None = None,
     edges: int | None = None,
     round_trip_seconds: float | None = None,
+    program: str = "",
 ) -> dict[str, Any]:
     """Predict the phase with the sums of the settings, and with all other ways to sum.
 
@@ -34,16 +35,20 @@ def make_plan(
     round_trip_seconds
         Of the deployment, where all parties compute side by side (default: all parties in this
         process, one after the other).
+    program
+        Name of the program (default: the method's own one).
     """
+    program = program or settings.possible_programs[0]
+    settings.spec_of(program)
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
     rates = calibrate(settings)
     choices = {name: with_sums(settings, name) for name in COLUMNS}
     plans = {
-        name: _plan(chosen, shape, with_backend(rates, chosen), round_trip_seconds, empty)
+        name: _plan(chosen, program, shape, with_backend(rates, chosen), round_trip_seconds, empty)
         for name, chosen in choices.items()
     }
-    return {**_what(settings, shape), **plans[column_of(settings)], "backends": plans}
+    return {**_what(settings, program, shape), **plans[column_of(settings)], "backends": plans}
 
 
 def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tuple[Settings, Shape]:
@@ -73,28 +78,36 @@ def _with_clients(settings: Settings) -> Settings:
     return settings.with_clients(count_clients(settings))
 
 
-def _what(settings: Settings, shape: Shape) -> dict[str, Any]:
+def _what(settings: Settings, program: str, shape: Shape) -> dict[str, Any]:
+    spec = settings.spec_of(program)
     return {
+        "program": program,
+        "about": spec.program.describe(shape.extent),
+        "columns": spec.program.columns(shape.extent),
         "dataset": None if shape.assumed else settings.data or settings.dataset,
         "nodes": shape.nodes,
         "clients": settings.clients,
         "operator": settings.operator,
         "solver": settings.solver,
         "backend": settings.backend,
-        "profile": settings.offline_spec.profile,
+        "profile": spec.profile,
         "block": settings.block,
         "vectors": settings.vectors,
-        "rank": settings.offline_spec.kept,
-        # The Krylov space of a small graph may end before all vectors are found.
-        "exact": settings.vectors < shape.nodes,
+        "rank": settings.kept,
+        "exact": spec.program.is_exact(shape.extent),
     }
 
 
 def _plan(
-    settings: Settings, shape: Shape, rates: Rates, round_trip: float | None, empty_mb: float
+    settings: Settings,
+    program: str,
+    shape: Shape,
+    rates: Rates,
+    round_trip: float | None,
+    empty_mb: float,
 ) -> dict[str, Any]:
-    phase = Phase(settings.offline_spec, shape, settings.seed)
-    traffic = traffic_of(phase, settings.message_mb)
+    phase = Phase(settings.spec_of(program), shape, settings.seed)
+    traffic = traffic_of(phase, settings.message_mb, named=program != settings.possible_programs[0])
     values = values_of(phase)
     work = work_of(phase, traffic, values, rates)
     if round_trip is None:
@@ -112,7 +125,7 @@ def _plan(
         "bytes_down_per_client": traffic.mean_down,
         "bytes_down_largest": max(traffic.down.values()),
         "values_per_client": wanted,
-        "bytes_per_value_up": traffic.mean_up / wanted,
+        "bytes_per_value_up": traffic.mean_up / max(wanted, 1),
         "pads_per_value": _pads(settings, values),
         "ciphertexts_per_client": statistics.mean(each.ciphertexts for each in values.values()),
         "round_trip_seconds": round_trip,
@@ -129,7 +142,7 @@ def _pads(settings: Settings, values: dict[str, Values]) -> float:
     if settings.backend != "mask":
         return 0.0
     padded = sum(count.padded for count in values.values())
-    return padded / sum(count.sealed for count in values.values())
+    return padded / max(sum(count.sealed for count in values.values()), 1)
 
 
 def _room(room: Room) -> dict[str, float]:

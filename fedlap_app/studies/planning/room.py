@@ -32,7 +32,8 @@ def memory_of(phase: Phase, traffic: Traffic, process_mb: float) -> Room:
     server = 3 * sums + 2 * max(traffic.largest_reply.values())
     # In one process one member replies at a time, and whoever gathers the rows has the data too.
     kept = sum(
-        2 * part.data_bytes + _matrices(part) + _basis(phase, part) for part in phase.shape.parts
+        2 * part.data_bytes + _matrices(part) + phase.footprint(part).held
+        for part in phase.shape.parts
     )
     moving = max(_REPLY_COPIES * size for size in traffic.largest_reply.values())
     return Room(
@@ -45,9 +46,9 @@ def memory_of(phase: Phase, traffic: Traffic, process_mb: float) -> Room:
 def disk_of(phase: Phase, traffic: Traffic) -> Room:
     """Largest use of the stores while a job runs; a new answer is written before the old goes."""
     own = [
-        _basis(phase, part)
-        + _rows(phase, part)
-        + 2 * (traffic.largest_reply[part.name] + _state(phase, part))
+        phase.footprint(part).held
+        + phase.footprint(part).left
+        + 2 * (traffic.largest_reply[part.name] + phase.footprint(part).state)
         + WORD * (part.nodes + 2 * part.external)
         for part in phase.shape.parts
     ]
@@ -59,8 +60,8 @@ def _memory(phase: Phase, part: Part, traffic: Traffic) -> int:
     return (
         part.data_bytes
         + _matrices(part)
-        + _basis(phase, part)
-        + 3 * _state(phase, part)
+        + phase.footprint(part).held
+        + 3 * phase.footprint(part).state
         + _REPLY_COPIES * traffic.largest_reply[part.name]
         + _REQUEST_COPIES * traffic.largest_request[part.name]
     )
@@ -70,24 +71,7 @@ def _matrices(part: Part) -> int:
     return _ENTRY_BYTES * (part.entries + part.nodes) + _SHARED_BYTES * part.shared
 
 
-def _basis(phase: Phase, part: Part) -> int:
-    """Q, and Z where the solver keeps it."""
-    kept = 1 if phase.spec.solver == "arnoldi" else 2
-    return kept * WORD * part.nodes * phase.vectors
-
-
-def _rows(phase: Phase, part: Part) -> int:
-    """The finished basis."""
-    return WORD * part.nodes * min(phase.spec.kept, phase.vectors)
-
-
-def _state(phase: Phase, part: Part) -> int:
-    """The block in work, and the small matrices."""
-    width = max(this.width for this in phase.rounds)
-    return WORD * (2 * part.nodes * width + 2 * phase.vectors**2)
-
-
 def _sums(phase: Phase) -> int:
     """All sums of a step."""
-    width = max(this.width for this in phase.rounds)
+    width = max((this.width for this in phase.rounds), default=0)
     return WORD * sum(frame.length(width) for frame in phase.frames.values())

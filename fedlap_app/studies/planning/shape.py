@@ -12,6 +12,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.sums.job.borders import boundary_of
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.layout import Frame, make_layout
+from fedlap_app.sums.program import Extent
 
 USUAL_DEGREE = 10
 
@@ -36,6 +37,8 @@ class Part:
         Whom it shares edges with.
     data_bytes
         Bytes of its subgraph in memory.
+    features
+        Columns of features; 0: not known.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Part:
     shared: int
     partners: tuple[str, ...]
     data_bytes: int
+    features: int = 0
 
     def rows(self, spec: OfflineSpec) -> int:
         """Rows that have a slot in block sums."""
@@ -57,7 +61,7 @@ class Part:
         drawn = make_layout(
             rows,
             np.random.default_rng(0),
-            columns=spec.width,
+            columns=spec.program.width,
             multiple=spec.multiple(rows),
             spare=spec.spare,
         )
@@ -75,6 +79,11 @@ class Shape:
     def nodes(self) -> int:
         """Nodes of the whole graph."""
         return sum(part.nodes for part in self.parts)
+
+    @property
+    def extent(self) -> Extent:
+        """What a program's rounds depend on."""
+        return Extent(self.nodes, max(part.features for part in self.parts))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,6 +122,7 @@ def _part_of(subgraph: Subgraph) -> Part:
         shared=counted[1],
         partners=tuple(subgraph.partners),
         data_bytes=int(features + indexes + names),
+        features=subgraph.num_features,
     )
 
 

@@ -11,11 +11,11 @@ from fedlap_app.sums.identity import Identity
 from fedlap_app.sums.job.spec import OfflineSpec
 
 HEX = 32  # a job id, a hash of the phase's settings or a hello
-RUN_HEX = 64  # a hash of all settings
 WORD = 8
 
 _PAIR_OVERHEAD = 512
 _SLOT_BYTES = 4
+_HASH_BYTES = 32
 
 
 def packed(sizes: Iterable[int]) -> int:
@@ -29,14 +29,16 @@ def named(parts: Mapping[str, int]) -> int:
 
 
 @cache
-def _header(backend: str, profile: str, sender: str, recipients: tuple[str, ...]) -> int:
+def _header(
+    backend: str, profile: str, phase: str, sender: str, recipients: tuple[str, ...]
+) -> int:
     empty = Header(
         backend=backend,
         profile=profile,
         job="0" * HEX,
         members="0" * HEX,
         key_id="0" * 16,
-        phase="krylov",
+        phase=phase,
         step=0,
         attempt=0,
         vectors=0,
@@ -52,7 +54,8 @@ def summed(spec: OfflineSpec, lengths: Mapping[str, int], *, sender: str = "") -
         body_bytes(spec.backend, spec.profile, Sum(recipient, length, 0), summed=not sender)
         for recipient, length in lengths.items()
     )
-    return _header(spec.backend, spec.profile, sender, tuple(lengths)) + body
+    program = spec.program.name
+    return _header(spec.backend, spec.profile, program, sender, tuple(lengths)) + body
 
 
 @cache
@@ -67,15 +70,12 @@ def pair_message(spec: OfflineSpec, sender: str, recipient: str, slots: int) -> 
     return _sealed_overhead("handshake", sender, recipient) + content
 
 
-def solution(leader: str, vectors: int, rank: int) -> int:
-    """Bytes of the leader's sealed solution of the small eigenproblem, with its quality."""
-    parts = (32, WORD * vectors * rank, WORD * rank, 2 * WORD)
-    return _sealed_overhead("ritz", leader, "") + packed(parts)
+def solution(phase: str, leader: str, parts: Iterable[int]) -> int:
+    """Bytes of the leader's sealed solution, with the hash of what it was told."""
+    return _sealed_overhead(phase, leader, "") + packed((_HASH_BYTES, *parts))
 
 
 @cache
 def card(name: str) -> int:
-    """Bytes of a member's signed card."""
-    return len(
-        issue_card(Identity.from_seed(bytes(32), name), name, bytes(32), "0" * HEX, "0" * RUN_HEX)
-    )
+    """Bytes of a member's signed card in a simulation; a deployment's has a hash of 64 more."""
+    return len(issue_card(Identity.from_seed(bytes(32), name), name, bytes(32), "0" * HEX, ""))

@@ -7,7 +7,15 @@ from fedlap_app.studies.planning import sizes
 from fedlap_app.studies.planning.exchanges import Exchange, Phase
 from fedlap_app.sums.job.coordinator import HANDSHAKE
 from fedlap_app.sums.job.messages import HELLO
-from fedlap_app.sums.job.parts import GET, HASH_BYTES, PUT, asked, count_parts, part_bytes
+from fedlap_app.sums.job.parts import (
+    GET,
+    HASH_BYTES,
+    PROGRAM,
+    PUT,
+    asked,
+    count_parts,
+    part_bytes,
+)
 
 _FACTS = len("seconds") + 3 * sizes.WORD  # in every reply
 
@@ -24,6 +32,8 @@ class Traffic:
         Bytes from and to each member.
     largest_reply, largest_request
         Bytes of the largest messages of each member, before they are divided.
+    about
+        Bytes in every request that say what it belongs to.
     """
 
     round_trips: int = 0
@@ -32,6 +42,7 @@ class Traffic:
     down: dict[str, int] = field(default_factory=dict)
     largest_reply: dict[str, int] = field(default_factory=dict)
     largest_request: dict[str, int] = field(default_factory=dict)
+    about: int = 0
 
     @property
     def mean_up(self) -> float:
@@ -50,6 +61,7 @@ class Traffic:
             parts, down = _request(exchange, own, limit)
             more, up = _reply(exchange.reply[name], limit)
             ahead, behind = max(ahead, parts), max(behind, more)
+            down += self.about
             self._count(name, up + _FACTS * parts, down + _parts(GET, "reply", 0, more))
             self._note(name, exchange.reply[name], exchange.common + own)
         trips = ahead + 1 + behind
@@ -67,9 +79,9 @@ class Traffic:
         self.largest_request[name] = max(self.largest_request.get(name, 0), request)
 
 
-def traffic_of(phase: Phase, message_mb: float) -> Traffic:
-    """Traffic of a whole phase."""
-    traffic = Traffic()
+def traffic_of(phase: Phase, message_mb: float, *, named: bool = False) -> Traffic:
+    """Traffic of a whole phase; `named`: messages say which program of the run they belong to."""
+    traffic = Traffic(about=len(PROGRAM) + len(phase.program.name) if named else 0)
     for exchange in phase.exchanges():
         traffic.add(exchange, part_bytes(message_mb))
     return traffic

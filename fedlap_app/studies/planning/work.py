@@ -52,7 +52,7 @@ def work_of(phase: Phase, traffic: Traffic, values: dict[str, Values], rates: Ra
             + rates.open * count.opened
             + rates.byte * (traffic.up[part.name] + traffic.down[part.name])
             + rates.sparse * _sparse(phase, part)
-            + rates.dense * _dense(phase, part.nodes)
+            + rates.dense * phase.footprint(part).multiplications
         )
     sealed = sum(count.sealed for count in values.values())
     server = rates.add * sealed + rates.byte * sum(traffic.down.values())
@@ -62,18 +62,3 @@ def work_of(phase: Phase, traffic: Traffic, values: dict[str, Values], rates: Ra
 def _sparse(phase: Phase, part: Part) -> int:
     """Entries times columns of all products; loops and the diagonal count as entries."""
     return sum(this.width for this in phase.rounds) * (part.entries + part.nodes)
-
-
-def _dense(phase: Phase, nodes: int) -> int:
-    """Multiplications with the own rows of Q and Z."""
-    last = 3 * phase.vectors**2 + phase.vectors * min(phase.spec.kept, phase.vectors)
-    if phase.spec.solver == "arnoldi":
-        return nodes * (last + phase.vectors**2)
-    if phase.spec.solver == "dcgs2":
-        return nodes * (last + 5 * phase.vectors**2 // 2)
-    columns = total = 0
-    for this in phase.rounds:
-        if this.width:
-            total += 4 * columns * this.width + 6 * this.width**2
-            columns += this.width
-    return nodes * (last + total)

@@ -1,4 +1,4 @@
-"""The offline phase: how organisations and server compute a spectral basis together.
+"""The offline phase: how organisations and server run a program of sealed sums together.
 
 `member` is one organisation's side, a state machine whose whole state is in a store folder;
 `coordinator` is the server's side, which holds no key and only adds. Both speak in requests and
@@ -15,16 +15,18 @@ The handshake, three round trips::
 
 When the edges of a pair differ, both reply to `pairs` with sealed hashes of their edges; one more
 round trip, `compare`, gives the counts for the error, and the ids stay in local logs. When all
-hold a finished basis of the same job, `reuse` (the cards again) ends the phase after `hello`. When
+hold the result of the same job, `reuse` (the cards again) ends the phase after `hello`. When
 all have the job of the server's checkpoint open, the phase goes on there after `hello`.
 
-A job that only names rows which are learned together (`row_keys`) ends here: the reply to `pairs`
-lists their names.
-
-Otherwise there is a round trip a step of the solver, and two for the small eigenproblem::
+What follows is up to the program (`sums.program`). One without sums ends here, with what the reply
+to `pairs` says. Otherwise there is a round trip a round::
 
     sums     -> the sum for this member, the small sum <- a contribution to the block sum of every
     ...                                                   other member, one to the small sum
+    sums     -> the last sums                          <- done
+
+and one more if a leader solves a small problem for all::
+
     sums     -> the last sums                          <- of the leader: the sealed solution
     share    -> the leader's message, the price        <- done
 
@@ -33,7 +35,7 @@ Rules that make it safe to die anywhere:
 - A request is numbered within its job. The next one is answered once: state and reply are written
   to one file, atomically, before the reply leaves. The same request again gets the stored bytes; an
   older, altered or premature one is refused with its reason.
-- The columns of Q and Z are written before that file, and nothing before it depends on them:
+- What is in files of its own is written before that file, and nothing before it depends on them:
   whoever dies in between writes the same columns again.
 - The server writes the next requests (ciphertexts) to its checkpoint before it sends them.
 - Pads belong to (job, step). A job id is a hash of everyone's nonce, so it is never used for other

@@ -59,6 +59,12 @@ class Agreement:
     layout: Layout
     targets: Mapping[str, Target]
 
+    def senders_of(self, recipient: str) -> tuple[str, ...]:
+        """Who contributes to the block sums of a member."""
+        if self.senders is not None:
+            return self.senders[recipient]
+        return tuple(name for name in self.keys.members if name != recipient)
+
     @cached_property
     def packed(self) -> bytes:
         """As bytes, for the member's own store only."""

@@ -1,52 +1,23 @@
 """Finished bases in an organisation's store: its rows of U, the eigenvalues, the certificate."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import DataError, FedLapError, ProtocolError
 from fedlap_app.spectral.certificate import Certificate
-from fedlap_app.store.job_files import JobFiles
-from fedlap_app.sums.kdf import digest
+from fedlap_app.store.packing import Data
+from fedlap_app.sums.job.results import KEPT, Facts, Results
 
-KEPT = 4
+__all__ = ["KEPT", "Bases", "BasisFacts", "FinishedBasis"]
 
 
 @dataclass(frozen=True)
-class BasisFacts:
-    """What a basis belongs to, and what the member sent for it.
+class BasisFacts(Facts):
+    """What a basis belongs to, see `Facts`; `nodes` are those of the whole graph."""
 
-    Attributes
-    ----------
-    job, members, spec, data
-        Job id, hash of the members, digest of the settings, fingerprint of the subgraph.
-    organisations
-        Names of the members.
-    nodes
-        Nodes of the whole graph.
-    rows
-        Own rows that have a slot in the layout.
-    columns, numbers
-        Columns of all block products and numbers of all small sums sent.
-    """
-
-    job: str
-    members: str
-    spec: str
-    data: str
-    organisations: tuple[str, ...]
     nodes: int
-    rows: int
-    columns: int
-    numbers: int
-
-    @property
-    def key(self) -> str:
-        """Name of the file: data, settings and members decide it."""
-        return digest("basis", self.data, self.spec, self.members)[:16].hex()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,73 +30,22 @@ class FinishedBasis:
     facts: BasisFacts
 
 
-class Bases:
-    """The finished bases of one store, the newest few.
+class Bases(Results[FinishedBasis]):
+    """The finished bases of one store."""
 
-    Parameters
-    ----------
-    folder
-        Where they are: files in its parent whose names begin with its own.
-    durable
-        Whether a basis must survive a power failure.
-    """
+    kind = "basis"
+    form = BasisFacts
 
-    def __init__(self, folder: Path, *, durable: bool = True) -> None:
-        self._files = JobFiles(folder.parent, durable=durable, prefix=f"{folder.name}-")
+    def _pack(self, result: FinishedBasis) -> tuple[Facts, list[Data]]:
+        return result.facts, [
+            result.certificate.to_json().encode(),
+            np.ascontiguousarray(result.eigenvalues, dtype="<f8").data.cast("B"),
+            np.ascontiguousarray(result.U, dtype="<f8").data.cast("B"),
+        ]
 
-    def save(self, basis: FinishedBasis) -> None:
-        """Write a basis; it appears whole, in the place of an older one of the same key."""
-        self._files.write(
-            basis.facts.key,
-            json.dumps(basis.facts.__dict__).encode(),
-            basis.certificate.to_json().encode(),
-            np.ascontiguousarray(basis.eigenvalues, dtype="<f8").data.cast("B"),
-            np.ascontiguousarray(basis.U, dtype="<f8").data.cast("B"),
-        )
-        paths = self._paths()
-        if len(paths) > KEPT:
-            oldest = sorted(paths, key=lambda path: path.stat().st_mtime)[:-KEPT]
-            self._files.drop(*map(self._name, oldest))
-
-    def facts(self) -> list[BasisFacts]:
-        """Facts of all bases; one that cannot be read counts as absent."""
-        found = []
-        for path in self._paths():
-            try:
-                values = json.loads(bytes(self._files.read(self._name(path), 4)[0]))
-                names = tuple(values.pop("organisations"))
-                found.append(BasisFacts(**values, organisations=names))
-            except (FedLapError, ValueError, KeyError, TypeError):
-                continue
-        return found
-
-    def find(self, job: str, data: str) -> FinishedBasis:
-        """The basis that a job gave for a subgraph."""
-        for facts in self.facts():
-            if facts.job == job and facts.data == data:
-                return self.load(facts)
-        raise ProtocolError(
-            f"there is no basis of job {job or '(none)'} for this graph in the store: run the "
-            "offline phase again with refresh-basis"
-        )
-
-    def load(self, facts: BasisFacts) -> FinishedBasis:
-        """Read a basis; its arrays are memory-mapped."""
-        try:
-            _, certificate, values, content = self._files.read(facts.key, 4)
-            eigenvalues = np.frombuffer(values, "<f8")
-            rows = np.frombuffer(content, "<f8").reshape(-1, eigenvalues.size)
-        except (FedLapError, ValueError) as error:
-            raise DataError(
-                f"The basis {facts.key} in {self._files.path} cannot be read ({error}): "
-                "run again with refresh-basis"
-            ) from None
+    def _unpack(self, facts: Facts, parts: list[memoryview]) -> FinishedBasis:
+        certificate, values, content = parts
+        eigenvalues = np.frombuffer(values, "<f8")
+        rows = np.frombuffer(content, "<f8").reshape(-1, eigenvalues.size)
         stated = Certificate.from_json(bytes(certificate).decode())
-        return FinishedBasis(rows, eigenvalues, stated, facts)
-
-    def _paths(self) -> list[Path]:
-        found = self._files.path.glob(f"{self._files.prefix}*")
-        return [path for path in found if path.is_file()]
-
-    def _name(self, path: Path) -> str:
-        return path.name.removeprefix(self._files.prefix)
+        return FinishedBasis(rows, eigenvalues, stated, cast("BasisFacts", facts))

@@ -33,6 +33,7 @@ from fedlap_app.sums.job.messages import (
 from fedlap_app.sums.job.mismatch import describe
 from fedlap_app.sums.job.price import pack_price
 from fedlap_app.sums.job.step_sums import Agreed, StepSums
+from fedlap_app.sums.program import Program
 
 HANDSHAKE = (HELLO, REUSE, CARDS, PAIRS, COMPARE)
 
@@ -45,26 +46,26 @@ class Choices:
     ----------
     hello
         An id that is new for every run.
+    program
+        What the sums are for.
+    hide_topology
+        Whether everyone sends to everyone.
     backend, profile
         How the members seal what is summed, by the settings of the run, which a ServerApp always
         gives; an empty profile is the usual one, an empty back end that of whoever comes first.
-    hide_topology
-        Whether everyone sends to everyone.
     resume
         Go on with the job of the checkpoint, if all have it.
     refresh
-        Compute the basis again even if all hold one.
-    rows
-        End with the handshake, which names the rows that are learned together.
+        Run the program again even if all hold its result.
     """
 
     hello: str
+    program: Program
     hide_topology: bool = True
     backend: str = ""
     profile: str = ""
     resume: bool = True
     refresh: bool = False
-    rows: bool = False
 
 
 class Coordinator:
@@ -81,7 +82,7 @@ class Coordinator:
     """
 
     def __init__(self, names: Sequence[str], choices: Choices, checkpoints: Checkpoints) -> None:
-        if len(names) < (1 if choices.rows else 2):
+        if len(names) < choices.program.least_members:
             raise RunError(
                 f"{len(names)} organisation takes part; the offline phase needs two or more"
             )
@@ -90,7 +91,7 @@ class Coordinator:
         self.done = self.reused = self.resumed = self.simulated = False
         self.senders: dict[str, tuple[str, ...]] | None = None
         self.facts: Mapping[str, Any] = {}
-        self.row_names: dict[str, bytes] = {}
+        self.told: dict[str, bytes] = {}
         self._checkpoints = checkpoints
         self._roster: Roster | None = None
         self._replies: dict[str, list[memoryview]] = {}
@@ -105,7 +106,14 @@ class Coordinator:
         self._sums = None
         if request.kind in (PAIRS, SUMS):
             chosen, members = self.choices, self.roster.members_hash
-            agreed = Agreed(chosen.backend, chosen.profile, request.job, members, request.step)
+            agreed = Agreed(
+                backend=chosen.backend,
+                profile=chosen.profile,
+                job=request.job,
+                members=members,
+                phase=chosen.program.name,
+                step=request.step,
+            )
             self._sums = StepSums(agreed, self.senders_of)
 
     @property
@@ -171,7 +179,7 @@ class Coordinator:
         self._checkpoints.drop(self.roster.settings, self.roster.members_hash)
 
     def _after_hello(self) -> None:
-        """Reuse a basis that all hold, go on with a job that all have, or start a new one."""
+        """Reuse a result that all hold, go on with a job that all have, or start a new one."""
         replies = {n: HelloReply.unpack(pack(*parts)) for n, parts in self._replies.items()}
         cards = {name: reply.card for name, reply in replies.items()}
         roster = Roster(tuple(read_card(cards[name]) for name in self.names))
@@ -232,18 +240,18 @@ class Coordinator:
         self._ask(request, {name: pack_named(box) for name, box in boxes.items()})
 
     def _after_sums(self, price: Mapping[str, Mapping[str, Any]]) -> None:
-        """Hand out sums, hashes of edges that differ, or the solution of the leader."""
-        tags = self._tags(
-            {ROWS, MISMATCH} if self.choices.rows else {CONTRIBUTION, MISMATCH, SOLUTION, WAITING}
-        )
+        """Hand out sums, hashes of edges that differ, or the solution of the leader; or end."""
+        tags = self._tags(self._expected())
         job, step = self.request.job, self.request.step + 1
         if MISMATCH in tags:
             self._ask(Request(COMPARE, job, step), self._mismatches())
-        elif ROWS in tags:
-            self.row_names = {
+        elif tags == {ROWS}:
+            self.told = {
                 name: bytes(_require_parts(parts, 2, name)[1])
                 for name, parts in self._replies.items()
             }
+            self._finish()
+        elif tags == {DONE}:
             self._finish()
         elif tags == {CONTRIBUTION} and self._sums is not None:
             sums, common = self._sums, self._sums.small()
@@ -259,6 +267,13 @@ class Coordinator:
                 raise ProtocolError("The members are not in the same step; start a new job.")
             own = {name: pack_price(price.get(name, {})) for name in self.names}
             self._ask(Request(SHARE, job, step, bytes(solved[0])), own)
+
+    def _expected(self) -> set[bytes]:
+        """What replies to sums, and to the end of the handshake, may be."""
+        program = self.choices.program
+        if not program.sums:
+            return {ROWS, MISMATCH}
+        return {CONTRIBUTION, MISMATCH, *((SOLUTION, WAITING) if program.solution else (DONE,))}
 
     def _mismatches(self) -> dict[str, Data]:
         """Hashes of edges, for those who disagree; nobody else is asked."""

@@ -15,11 +15,8 @@ from fedlap_app.privacy.ledger import (
 from fedlap_app.sums.ckks.profiles import is_padded
 from fedlap_app.sums.job.handshake import Handshake
 from fedlap_app.sums.job.iteration import Iteration, Sent
-from fedlap_app.sums.keyring import KeyRing
 
 CARDS = "cards"
-BLOCKS, BLOCK_SUMS = "block products", "block sums"
-TOTALS, SMALL = "totals of the graph", "small sums"
 SOLUTION = "leader's solution"
 _TOGETHER = "recipient and server together"
 
@@ -57,13 +54,9 @@ def of_hashes(handshake: Handshake, peers: Sequence[str]) -> Iterator[Entry]:
     yield Entry(SENT, "hashes of edges", (RECIPIENT,), (), ids, len(peers), values)
 
 
-def of_rows(keys: KeyRing, count: int) -> Iterator[Entry]:
-    """Names of rows that are learned together; they are keyed hashes."""
-    yield Entry(SENT, "names of rows", (SERVER,), (), (keys.key_id,), 1, count)
-
-
-def of_sums(iteration: Iteration, opened: Sent, kind: str) -> Iterator[Entry]:
-    """The sums that a request brought; `kind` is that of the small one."""
+def of_sums(iteration: Iteration, opened: Sent) -> Iterator[Entry]:
+    """The sums that a request brought, before they are taken in."""
+    program, kind = iteration.spec.program, iteration.half.small_kind
     keys, plain = iteration.agreement.keys, iteration.spec.backend == "plain"
     also = (SERVER,) if plain else ()
     ids = () if plain else (keys.key_id,)
@@ -71,18 +64,18 @@ def of_sums(iteration: Iteration, opened: Sent, kind: str) -> Iterator[Entry]:
     values = iteration.received_values(opened.width)
     if values:
         own = () if plain else (keys.sum_key_ids[iteration.me],)
-        yield Entry(RECEIVED, BLOCK_SUMS, (SELF, *also), (), own, 1, values)
+        yield Entry(RECEIVED, program.block_sums, (SELF, *also), (), own, 1, values)
 
 
 def of_contribution(iteration: Iteration) -> Iterator[Entry]:
     """What a reply contributes to the small sum and to block sums."""
     sent, keys, spec = iteration.sent, iteration.agreement.keys, iteration.spec
-    kind = TOTALS if iteration.solver is None else SMALL
+    kind, blocks = iteration.half.small_kind, spec.program.blocks
     values, count = iteration.sent_values(sent.width), len(iteration.recipients)
     if spec.backend == "plain":
         yield Entry(SENT, kind, (SERVER,), (MEMBERS, SERVER), (), 1, sent.small)
         if values:
-            yield Entry(SENT, BLOCKS, (SERVER,), (RECIPIENT, SERVER), (), count, values)
+            yield Entry(SENT, blocks, (SERVER,), (RECIPIENT, SERVER), (), count, values)
         return
     alone = (MEMBERS,) if len(keys.members) == 2 else (NOBODY,)
     yield Entry(SENT, kind, alone, (MEMBERS,), (keys.key_id,), 1, sent.small)
@@ -93,11 +86,11 @@ def of_contribution(iteration: Iteration) -> Iterator[Entry]:
     elif not is_padded(spec.profile):
         alone = (_TOGETHER,)
     ids = tuple(dict.fromkeys(map(keys.sum_key_ids.__getitem__, iteration.recipients)))
-    yield Entry(SENT, BLOCKS, alone, (RECIPIENT,), ids, count, values)
+    yield Entry(SENT, blocks, alone, (RECIPIENT,), ids, count, values)
 
 
 def of_lead(iteration: Iteration) -> Iterator[Entry]:
-    """The solution of the small eigenproblem that the leader sends."""
+    """The solution that the leader sends."""
     if iteration.me == iteration.agreement.leader:
         yield _solution(iteration, SENT)
 
@@ -108,8 +101,5 @@ def of_solution(iteration: Iteration) -> Iterator[Entry]:
 
 
 def _solution(iteration: Iteration, way: str) -> Entry:
-    """Eigenvectors of the small problem, eigenvalues and two measures of quality."""
-    vectors = iteration.solver.columns if iteration.solver else 0
-    kept = min(iteration.spec.kept, vectors)
     key = iteration.agreement.keys.key_id
-    return Entry(way, SOLUTION, (MEMBERS,), (), (key,), 1, vectors * kept + kept + 2)
+    return Entry(way, SOLUTION, (MEMBERS,), (), (key,), 1, iteration.half.solution_numbers)

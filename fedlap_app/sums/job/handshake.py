@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.graphs.subgraph import Subgraph
@@ -83,10 +84,14 @@ class Handshake:
             self.subgraph.num_nodes,
             np.random.Generator(np.random.Philox(key=key)),
             boundary=boundary,
-            columns=self.spec.width,
+            columns=self.spec.program.width,
             multiple=self.spec.multiple(rows),
             spare=self.spec.spare,
         )
+
+    @cached_property
+    def _unheard(self) -> NDArray[np.bool_] | None:
+        return self.spec.program.unheard(self.subgraph)
 
     @property
     def peers(self) -> tuple[str, ...]:
@@ -134,7 +139,7 @@ class Handshake:
             content = pack(
                 self.contribution,
                 self._digest(peer),
-                self._layout.share(border.own),
+                self._layout.share(border.own, self._unheard),
                 self.public_key,
             )
             sealed[peer] = self.keys.outbox(peer).seal(content, PAIR, pad_to=size)
@@ -201,8 +206,11 @@ class Handshake:
         targets = {}
         for peer in self.peers:
             positions = self._border(peer).foreign
-            frame, slots = read_shared(bytes(opened[peer][2]), positions.size)
-            targets[peer] = Target(frame, positions, slots)
+            frame, slots = read_shared(
+                bytes(opened[peer][2]), positions.size, unheard=self._unheard is not None
+            )
+            told = slots >= 0
+            targets[peer] = Target(frame, positions[told], slots[told])
         public = {peer: bytes(message[3]) for peer, message in opened.items()}
         keys = self.keys.with_group_key(parts)
         return Agreement(

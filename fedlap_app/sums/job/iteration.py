@@ -1,4 +1,4 @@
-"""A member's part of the iteration: open the sums, go one step further, seal what it owes."""
+"""A member's rounds of sums: open what came, seal what its half of the program owes."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,24 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.spectral import totals as totals_of
-from fedlap_app.spectral.operators import make_operator
-from fedlap_app.spectral.solvers import Solver, make_solver
-from fedlap_app.spectral.start import start_block
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.backend import Sealed, SumBackend
 from fedlap_app.sums.header import Place
 from fedlap_app.sums.job.agreement import Agreement, Target
-from fedlap_app.sums.job.columns import Columns
 from fedlap_app.sums.job.handshake import pack_senders
 from fedlap_app.sums.job.messages import Request
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.layout import as_rows
+from fedlap_app.sums.program import Half
 from fedlap_app.sums.transcript import Transcript
 
 Array = NDArray[np.float64]
-PHASE = "krylov"
 
 
 class Sent(NamedTuple):
@@ -86,10 +80,12 @@ class Meter:
 
 @dataclass(eq=False)
 class Iteration:
-    """The iteration of one member between two steps.
+    """The rounds of one member between two steps.
 
     Attributes
     ----------
+    half
+        The member's half of the program.
     transcript
         Chain of the hashes of the small sums so far.
     sent
@@ -98,15 +94,9 @@ class Iteration:
         Columns of all block products sent so far.
     numbers
         Numbers of all small sums sent so far.
-    totals
-        The summed totals of the graph (none before the first sums).
-    solver
-        The member's half of the solver (none before the first sums).
-    stored
-        Its columns of Q and Z.
     """
 
-    subgraph: Subgraph
+    half: Half
     spec: OfflineSpec
     agreement: Agreement
     backend: SumBackend
@@ -114,9 +104,6 @@ class Iteration:
     sent: Sent
     columns: int = 0
     numbers: int = 0
-    totals: Array = field(default_factory=lambda: np.zeros(0))
-    solver: Solver | None = None
-    stored: Columns | None = None
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -124,19 +111,10 @@ class Iteration:
         """Name of the member."""
         return self.agreement.keys.me
 
-    @property
-    def done(self) -> bool:
-        """Whether only the small eigenproblem is left."""
-        return self.solver is not None and self.solver.done
-
-    def begin(self) -> Sealed:
-        """Contribution to the totals of the graph."""
-        numbers = totals_of.contribution(*self._rows)
-        return self._seal(None, numbers, self.sent.step)
-
     def open(self, request: Request) -> tuple[Array | None, Array]:
         """Open the sums of the last contribution: received block and small numbers."""
-        place, sent, backend = Place(PHASE, self.sent.step), self.sent, self.backend
+        sent, backend = self.sent, self.backend
+        place = Place(self.spec.program.name, sent.step)
         context = self.transcript.digest
         with self.meter.opening():
             header = backend.small_header(place, length=sent.small, vectors=sent.vectors)
@@ -157,53 +135,10 @@ class Iteration:
             return None
         layout = self.agreement.layout
         if not expected:
-            return np.zeros((self.subgraph.num_nodes, width))
+            return np.zeros((layout.slot_of.size, width))
         length = layout.frame.length(width)
         header = self.backend.block_header(self.me, place, length=length, vectors=self.sent.vectors)
         return layout.read(self.backend.open(bytes(own), header, context=context).numbers, width)
-
-    def prepare(self, sums: Array, secret: bytes, label: str, stored: Columns) -> None:
-        """Make the solver, as soon as the totals of the graph are known."""
-        totals = totals_of.Totals.from_sums(sums)
-        rows, incoming = self._rows
-        operator = make_operator(
-            self.spec.operator,
-            rows,
-            totals,
-            incoming=incoming,
-            self_loops=self.spec.loops,
-            regulariser=self.spec.shift,
-        )
-        block = min(self.spec.block, self.spec.vectors)
-        start = start_block(secret, label, self.subgraph.num_nodes, block, totals.nodes)
-        settings = self.spec.solver_settings(len(self.agreement.keys.members))
-        self.totals = np.array(sums)
-        self.solver = make_solver(self.spec.solver, operator, settings, start, stored.basis)
-        self.stored = stored
-
-    def restore(self, state: dict[str, NDArray[np.generic]], columns: Data) -> None:
-        """Go on from a stored state and the columns that were stored with it."""
-        if self.solver is not None and self.stored is not None:
-            self.solver.restore(state)
-            self.stored.load(self.solver.columns, columns)
-
-    def save(self) -> list[Data]:
-        """The newest columns, to be stored; others may go to a file of their own."""
-        if self.solver is None or self.stored is None:
-            return []
-        return self.stored.save(self.solver.columns)
-
-    def settle(self) -> dict[str, NDArray[np.generic]]:
-        """The state as new arrays, to be stored; the iteration goes on from the same ones.
-
-        So a process that goes on and one that was started anew work on arrays of one memory
-        layout, and BLAS rounds alike.
-        """
-        if self.solver is None:
-            return {}
-        state = self.solver.state()
-        self.solver.restore(state)
-        return {**state, "totals": self.totals}
 
     def facts(self) -> dict[str, Any]:
         """What else is to be stored, as JSON holds it."""
@@ -224,9 +159,7 @@ class Iteration:
         allow
             Is asked before a product leaves, with the columns of all block products up to it.
         """
-        if self.solver is None:
-            raise ProtocolError("The totals of the graph are not known yet; start a new job.")
-        mine = self.solver.contribute()
+        mine = self.half.contribute()
         if mine.block is not None:
             allow(self.columns + int(mine.block.shape[1]))
         return self._seal(mine.block, mine.small, step)
@@ -252,12 +185,12 @@ class Iteration:
 
     def _seal(self, block: Array | None, small: Array, step: int) -> Sealed:
         """Contributions for all (""), and to each other one if there is a block."""
-        vectors = 0 if self.solver is None else self.solver.columns
+        vectors = self.half.exchanged
         width = -1 if block is None else int(block.shape[1])
         lengths = {"": int(small.size)}
         for name, target in self._targets.items() if block is not None else ():
             lengths[name] = target.frame.length(width)
-        sheet = self.backend.sheet(lengths, Place(PHASE, step), vectors)
+        sheet = self.backend.sheet(lengths, Place(self.spec.program.name, step), vectors)
         sheet.rooms[""][:] = small
         if block is not None:
             rows = as_rows(block)
@@ -275,17 +208,6 @@ class Iteration:
         """The members to whose block sums this one contributes."""
         targets = self.agreement.targets.items()
         return {name: each for name, each in targets if self.me in self.backend.senders(name)}
-
-    @cached_property
-    def _rows(self) -> tuple[Any, Any | None]:
-        """Rows of the adjacency matrix, and of its transpose where direction counts."""
-        out = self.subgraph.out_adjacency()
-        if not self.subgraph.directed:
-            return out, None
-        into = self.subgraph.in_adjacency()
-        if self.spec.operator == "directed":
-            return out, into
-        return out.maximum(into).tocsr(), None
 
 
 def first_transcript(agreement: Agreement) -> Transcript:

@@ -4,9 +4,6 @@ import warnings
 from dataclasses import replace
 from functools import cached_property, partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.privacy.ledger import FINISHED, Entry, Ledger
 from fedlap_app.store.job_files import JobFiles, pack_arrays, unpack_arrays
@@ -35,9 +32,9 @@ from fedlap_app.sums.job.messages import (
 )
 from fedlap_app.sums.job.party import ANSWERED, Party, Pending, log
 from fedlap_app.sums.job.permission import Permission
-from fedlap_app.sums.job.ritz_share import finish, lead
-from fedlap_app.sums.job.row_keys import name_rows, write_order
+from fedlap_app.sums.job.solution import finish, lead
 from fedlap_app.sums.keyring import KeyRing, sum_seed
+from fedlap_app.sums.program import Site
 from fedlap_app.sums.transcript import Transcript
 
 
@@ -137,7 +134,7 @@ class Job:
     def _public_key(self, pending: Pending) -> bytes:
         """Public key of the own block sums; drawn anew until the reply that shows it is stored."""
         spec = self.party.spec
-        if spec.rows:
+        if not spec.program.sums:
             return b""
         return new_public_key(spec.backend, spec.profile, sum_seed(pending.job_secret))
 
@@ -163,24 +160,26 @@ class Job:
             return reply
         agreement = handshake.agree(opened, unpack_senders(request.common))
         told = (*entries.of_pairs(handshake),)
-        if self.party.spec.rows:
-            return self._rows(agreement.keys, request, last, told)
-        transcript = first_transcript(agreement)
-        iteration = self._iteration(agreement, transcript, Sent(request.step, -1, 0, 0))
-        reply = pack(CONTRIBUTION, iteration.begin())
-        told += (*entries.of_contribution(iteration),)
+        if not self.party.spec.program.sums:
+            return self._close(agreement, request, last, told)
+        iteration = self._iteration(agreement, first_transcript(agreement), Sent(0, -1, 0, 0))
+        contribution, more = self._contribute(iteration, request.step)
         state = last.after(request, SUMS, **iteration.facts())
-        return self._keep(iteration, state, reply, told)
+        return self._keep(iteration, state, contribution, (*told, *more))
 
-    def _rows(
-        self, keys: KeyRing, request: Request, last: Answered, told: tuple[Entry, ...]
+    def _close(
+        self, agreement: Agreement, request: Request, last: Answered, told: tuple[Entry, ...]
     ) -> Data:
-        """Name the rows and forget the keys: nothing else is asked of the job."""
-        names, order = name_rows(keys, self.party.subgraph)
-        write_order(self.files, order)
-        reply = pack(ROWS, names)
-        self.ledger.enter(request.step, 0, (*told, *entries.of_rows(keys, order.size)), FINISHED)
+        """End with the handshake and forget the keys: nothing else is asked of the job."""
+        content, more = self.party.spec.program.close(self._site(agreement))
+        reply = pack(ROWS, content)
+        self.ledger.enter(request.step, 0, (*told, *more), FINISHED)
+        return self._over(request, last, reply)
+
+    def _over(self, request: Request, last: Answered, reply: Data) -> Data:
+        """Store the last reply of the job, and forget the rest."""
         last.after(request, "").write(self.answers, reply)
+        self.files.drop(columns.FILE)
         self.answers.trim()
         self.party.retire(last.hello)
         return reply
@@ -205,29 +204,33 @@ class Job:
         return reply
 
     def _sums(self, request: Request, last: Answered) -> Data:
-        """Take in the sums and go on to the next contribution, or to the eigenproblem."""
+        """Take in the sums and go on to the next contribution, or to the end."""
         iteration = self._take(last)
         try:
             received, small = iteration.open(request)
         except ProtocolError as error:
             self._end(request, last, str(error))
             raise
-        kind = entries.TOTALS if iteration.solver is None else entries.SMALL
-        told = (*entries.of_sums(iteration, iteration.sent, kind),)
-        if iteration.solver is None:
-            self._prepare(iteration, small)
-        else:
-            iteration.solver.absorb(received, small)
-        arrays = pack_arrays(iteration.settle())
-        if iteration.done:
+        half = iteration.half
+        told = (*entries.of_sums(iteration, iteration.sent),)
+        half.absorb(received, small)
+        arrays = pack_arrays(half.settle())
+        if half.done and not iteration.spec.program.solution:
+            return self._finish(iteration, request, last, told)
+        if half.done:
             expects, reply = SHARE, lead(iteration, request.step)
-            told += (*entries.of_lead(iteration),)
+            more = (*entries.of_lead(iteration),)
         else:
-            allow = partial(self._allow, iteration.agreement.keys.members)
-            expects, reply = SUMS, pack(CONTRIBUTION, iteration.contribute(request.step, allow))
-            told += (*entries.of_contribution(iteration),)
+            expects = SUMS
+            reply, more = self._contribute(iteration, request.step)
         state = last.after(request, expects, **iteration.facts())
-        return self._keep(iteration, state, reply, told, arrays)
+        return self._keep(iteration, state, reply, (*told, *more), arrays)
+
+    def _contribute(self, iteration: Iteration, step: int) -> tuple[Data, tuple[Entry, ...]]:
+        """The contribution to the next sums, and what the ledger says of it."""
+        allow = partial(self._allow, iteration.agreement.keys.members)
+        reply = pack(CONTRIBUTION, iteration.contribute(step, allow))
+        return reply, (*entries.of_contribution(iteration),)
 
     def _end(self, request: Request, last: Answered, reason: str) -> None:
         """Remember that a sum was refused: the job is over, and no other sum is tried on it."""
@@ -248,19 +251,23 @@ class Job:
         self.permission.count(vectors)
 
     def _share(self, request: Request, last: Answered) -> Data:
-        """Read the solution, keep the basis and forget the keys."""
+        """Read the leader's solution."""
         iteration = self._take(last)
-        basis = finish(iteration, request, last, self.party)
-        self.party.bases.save(basis)
-        reply = pack(DONE)
-        self.ledger.enter(request.step, iteration.columns, entries.of_solution(iteration), FINISHED)
-        last.after(request, "").write(self.answers, reply)
+        if not iteration.half.done:
+            raise ProtocolError("The sums are not over; the message came too early.")
+        return self._finish(iteration, request, last, (*entries.of_solution(iteration),))
+
+    def _finish(
+        self, iteration: Iteration, request: Request, last: Answered, told: tuple[Entry, ...]
+    ) -> Data:
+        """Keep the result and forget the keys."""
+        result = finish(iteration, request, last)
+        if self.party.results is not None:
+            self.party.results.save(result)
+        self.ledger.enter(request.step, iteration.columns, told, FINISHED)
         self.secure = iteration.meter.take()
-        del iteration, basis
-        self.files.drop(columns.FILE)
-        self.answers.trim()
-        self.party.retire(last.hello)
-        return reply
+        del iteration, result
+        return self._over(request, last, pack(DONE))
 
     def _keep(
         self,
@@ -272,7 +279,7 @@ class Job:
     ) -> Data:
         """Store state and reply, then keep the iteration in memory for the next message."""
         self.ledger.enter(state.step, iteration.columns, told)
-        rest = pieces(iteration.agreement.packed, arrays, iteration.save())
+        rest = pieces(iteration.agreement.packed, arrays, iteration.half.stored())
         state.write(self.answers, reply, [*rest])
         self.secure = iteration.meter.take()
         live.keep(self.key, Live(self.answers, state, iteration, self.ledger))
@@ -288,11 +295,7 @@ class Job:
         transcript = Transcript(bytes.fromhex(last.transcript))
         iteration = self._iteration(agreement, transcript, Sent(*last.sent))
         iteration.columns, iteration.numbers = last.columns, last.numbers
-        arrays = unpack_arrays(state)
-        if arrays:
-            totals = np.asarray(arrays.pop("totals"), dtype=np.float64)
-            self._prepare(iteration, totals)
-            iteration.restore(arrays, stored)
+        iteration.half.restore(unpack_arrays(state), stored)
         return iteration
 
     def _iteration(self, agreement: Agreement, transcript: Transcript, sent: Sent) -> Iteration:
@@ -305,13 +308,17 @@ class Job:
                 profile=self.party.spec.profile,
                 senders=agreement.senders,
             )
-        party = self.party
-        return Iteration(party.subgraph, party.spec, agreement, backend, transcript, sent)
+        half = self.party.spec.program.half(self._site(agreement))
+        return Iteration(half, self.party.spec, agreement, backend, transcript, sent)
 
-    def _prepare(self, iteration: Iteration, totals: NDArray[np.float64]) -> None:
-        """Make the solver."""
-        rows, vectors = self.party.subgraph.num_nodes, self.party.spec.vectors
-        stored = columns.Columns(self.files, rows, vectors)
-        secrets = self.party.secrets
-        label = secrets.start_label(self.id)
-        iteration.prepare(totals, secrets.organisation, label, stored)
+    def _site(self, agreement: Agreement) -> Site:
+        party = self.party
+        return Site(
+            job=self.id,
+            spec=party.spec,
+            agreement=agreement,
+            subgraph=party.subgraph,
+            values=party.values,
+            files=self.files,
+            secrets=party.secrets,
+        )

@@ -40,7 +40,7 @@ class Member:
         pending = self.party.issue(text(request.common))
         finished = tuple(
             (facts.job, facts.members)
-            for facts in self.party.bases.facts()
+            for facts in self.party.finished()
             if (facts.data, facts.spec) == (self.party.data, self.party.digest)
         )
         return HelloReply(
@@ -62,7 +62,7 @@ class Member:
         return found
 
     def _reuse(self, request: Request) -> Data:
-        """Confirm that the basis of a finished job is there, made with the same members."""
+        """Confirm that the result of a finished job is there, made with the same members."""
         hello, *cards = map(bytes, unpack(request.common))
         pending = self.party.shown(hello)
         roster = verify_cards(
@@ -71,10 +71,10 @@ class Member:
             pins=self.party.secrets.known,
             trust_on_first_use=self.party.secrets.trust,
         )
-        held = {(facts.job, facts.members, facts.data) for facts in self.party.bases.facts()}
+        held = {(facts.job, facts.members, facts.data) for facts in self.party.finished()}
         if (request.job, roster.members_hash, self.party.data) not in held:
             raise ProtocolError(
-                f"{self.party.name!r} holds no basis of job {request.job} with these members; "
+                f"{self.party.name!r} holds no result of job {request.job} with these members; "
                 "run again with refresh-basis."
             )
         return pack(DONE)

@@ -24,8 +24,6 @@ WAITING = b"waiting"
 DONE = b"done"
 ROWS = b"rows"
 
-"""Parts of a message whose number is not agreed: a few for every member."""
-
 _HELLO_BYTES = 64
 # Where in a job a request can come; the sums follow, and the solution after them.
 _STEPS = {HELLO: (0, 0), REUSE: (0, 0), CARDS: (0, 0), PAIRS: (1, 1), COMPARE: (2, 2)}

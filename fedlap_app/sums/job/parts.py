@@ -9,6 +9,7 @@ from fedlap_app.store.packing import Data
 
 PUT = "put"
 GET = "get"
+PROGRAM = "program"  # name of it in a message, if it is not the usual one of the run
 NO_JOB = "none"
 HASH_BYTES = 32
 MOST_BYTES = 2**30

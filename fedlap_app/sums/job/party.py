@@ -4,8 +4,12 @@ import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from fedlap_app.errors import ProtocolError
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ConfigError, ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import Consent
 from fedlap_app.privacy.policy import SIMULATED, Policy
@@ -13,10 +17,12 @@ from fedlap_app.privacy.tally import Tally
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.newest import Newest
 from fedlap_app.sums.card import issue_card, read_card
-from fedlap_app.sums.job.bases import Bases
 from fedlap_app.sums.job.begun import Begun
+from fedlap_app.sums.job.results import Facts, Results
 from fedlap_app.sums.job.secrets import Secrets
 from fedlap_app.sums.job.spec import OfflineSpec
+from fedlap_app.sums.kdf import digest
+from fedlap_app.sums.program import Extent
 
 ANSWERED = "answered"
 _PREFIX = "offline-"
@@ -70,6 +76,8 @@ class Party:
         What the organisation allows.
     pinned
         Organisations whose fingerprint it has pinned by itself.
+    values
+        (n, columns) numbers that take the place of its features in programs that sum these.
     """
 
     subgraph: Subgraph
@@ -79,6 +87,14 @@ class Party:
     policy: Policy = SIMULATED
     run: str = ""
     pinned: frozenset[str] = frozenset()
+    values: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None and self.values.shape[:1] != (self.subgraph.num_nodes,):
+            raise ConfigError(
+                f"numbers of shape {self.values.shape} were handed in for "
+                f"{self.subgraph.num_nodes} nodes: give each node a row"
+            )
 
     @property
     def name(self) -> str:
@@ -87,8 +103,18 @@ class Party:
 
     @cached_property
     def data(self) -> str:
-        """Fingerprint of the subgraph."""
-        return self.subgraph.fingerprint()
+        """Fingerprint of the subgraph, and of the numbers handed in."""
+        found = self.subgraph.fingerprint()
+        if self.values is None:
+            return found
+        content = np.ascontiguousarray(self.values, dtype="<f8")
+        return digest("values", found, str(content.shape), content.tobytes()).hex()
+
+    @property
+    def extent(self) -> Extent:
+        """Sizes of the data, as far as the organisation knows them."""
+        held = self.subgraph.num_features if self.values is None else self.values.shape[1]
+        return Extent(features=held)
 
     @cached_property
     def digest(self) -> str:
@@ -96,9 +122,13 @@ class Party:
         return self.spec.digest(self.secrets.seed)
 
     @cached_property
-    def bases(self) -> Bases:
-        """Finished bases of the store."""
-        return Bases(self.root / "basis", durable=self.durable)
+    def results(self) -> Results[Any] | None:
+        """Results of the program in the store."""
+        return self.spec.program.results(self.root, durable=self.durable)
+
+    def finished(self) -> list[Facts]:
+        """What its results belong to."""
+        return [] if self.results is None else self.results.facts()
 
     @property
     def durable(self) -> bool:

@@ -36,24 +36,25 @@ class Permission:
         members
             Who takes part.
         vectors
-            Vectors up to the next product; those that the settings plan count in any case.
+            Columns up to the next product; those that the settings plan count in any case.
         """
         if self._party.policy == SIMULATED:
             return
         spec, consent = self._party.spec, self._party.consent
+        program = spec.program
         asked = Asked(
             job=self._job,
             partners=[name for name in members if name != self._party.name],
             backend=spec.backend,
-            operator=spec.operator,
+            operator=program.allowed_operator,
             pads=is_padded(spec.profile),
-            # The names of rows that are learned together show who shares nodes.
-            hide_topology=spec.hide_topology and not spec.rows,
-            vectors=max(vectors, spec.vectors * spec.products),
-            products=spec.products,
+            hide_topology=spec.hide_topology and not program.shows_holders,
+            vectors=max(vectors, program.columns(self._party.extent)),
+            products=program.products,
+            kind=program.counted,
         )
         try:
-            consent.require_partners(asked) if spec.rows else consent.require(asked)
+            consent.require(asked) if program.sums else consent.require_partners(asked)
         except ConsentError as error:
             time = datetime.now(UTC).isoformat(timespec="seconds")
             line = f"{time} job {self._job} refused: {error}; {consent.allowed()}"
@@ -63,10 +64,11 @@ class Permission:
     def say_what_is_weaker(self) -> None:
         """A line in the organisation's own log for whatever protects less than the defaults."""
         spec, secrets = self._party.spec, self._party.secrets
+        shown = not spec.hide_topology or spec.program.shows_holders
         weaker = {
             "the server reads every number (backend = 'plain')": spec.backend == "plain",
             "ciphertexts carry no pads (insecure-no-pads)": not is_padded(spec.profile),
-            "the server learns who shares edges with whom": not spec.hide_topology or spec.rows,
+            "the server learns who shares edges with whom": shown,
             "organisations that nobody pinned are accepted (trust-on-first-use)": secrets.trust,
         }
         for what, applies in weaker.items():
@@ -74,8 +76,8 @@ class Permission:
                 log.warning("%s: its policy allows that in this job %s", self._party.name, what)
 
     def count(self, vectors: int) -> None:
-        """Take down the vectors of the job up to the next product, before it leaves."""
-        self._party.consent.note(self._job, vectors)
+        """Take down the columns of the job up to the next product, before it leaves."""
+        self._party.consent.note(self._job, vectors, self._party.spec.program.counted)
 
     def new_ledger(self, members: Sequence[str]) -> Ledger:
         """The ledger of a job that begins."""
@@ -97,7 +99,9 @@ class Permission:
             "job": self._job,
             "members": list(members),
             "backend": party.spec.backend,
-            "operator": party.spec.operator,
+            "operator": party.spec.program.allowed_operator,
+            "program": party.spec.program.name,
+            "counted": party.spec.program.counted,
             "graph": party.consent.graph,
             "nodes": party.subgraph.num_nodes,
             "density": party.consent.density,

@@ -3,12 +3,12 @@
 import json
 from dataclasses import dataclass
 
-from fedlap_app.spectral.schedule import schedule
-from fedlap_app.spectral.solvers import SolverSettings
 from fedlap_app.sums.ckks.checks import SLOTS
 from fedlap_app.sums.ckks.profiles import capacity_of
+from fedlap_app.sums.fixed import SUM_BITS
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.mask import fraction_bits
+from fedlap_app.sums.program import Extent, Program
 
 LAYOUTS = ("full", "boundary")
 _DEVIATIONS = 6.0
@@ -22,67 +22,30 @@ class OfflineSpec:
 
     Attributes
     ----------
-    backend, operator, solver, keep, layout
+    program
+        What the sums are for.
+    backend, layout
         Names, see the settings of a run.
-    vectors, rank, block
-        Vectors exchanged, vectors kept (0: all) and columns of a block.
-    self_loops
-        Whether `sym` and `rw` add a loop at each node.
-    regulariser
-        t of the regularised operator; 0: the mean degree.
     hide_topology
         Whether everyone sends to everyone.
     directed
         Whether edges have a direction.
-    rows
-        Whether the job ends with the handshake, which names the rows that are learned together.
     profile
         Parameters of the back end; empty: its first ones.
     """
 
+    program: Program
     backend: str
-    operator: str
-    solver: str
-    vectors: int
-    rank: int
-    block: int
-    keep: str
     layout: str
-    self_loops: bool
-    regulariser: float
     hide_topology: bool
     directed: bool
-    rows: bool = False
     profile: str = ""
 
     def digest(self, seed: int | None) -> str:
         """Hash by which members compare; `seed` counts in a simulation, where secrets follow it."""
-        return digest("offline", json.dumps([self.__dict__, seed], sort_keys=True))[:16].hex()
-
-    @property
-    def kept(self) -> int:
-        """Vectors to keep."""
-        return self.rank or self.vectors
-
-    @property
-    def width(self) -> int:
-        """Columns of the usual block product."""
-        return min(self.block, self.vectors) if self.solver == "block-lanczos" else 1
-
-    @property
-    def products(self) -> int:
-        """Products that each vector of the basis takes."""
-        return 2 if self.operator == "directed" else 1
-
-    @property
-    def loops(self) -> float:
-        """Weight of self loops."""
-        return 1.0 if self.self_loops else 0.0
-
-    @property
-    def shift(self) -> float | None:
-        """The regulariser, None for the mean degree."""
-        return self.regulariser or None
+        agreed = {name: value for name, value in self.__dict__.items() if name != "program"}
+        agreed |= self.program.agreed()
+        return digest("offline", json.dumps([agreed, seed], sort_keys=True))[:16].hex()
 
     def noise(self, members: int) -> float:
         """Absolute error of one small sum, by which solvers decide.
@@ -94,9 +57,12 @@ class OfflineSpec:
         # A contribution is rounded by half of its last bit at most.
         return members * 2.0 ** -(fraction_bits(self.profile) + 1)
 
-    def solver_settings(self, members: int) -> SolverSettings:
-        """What the solver needs to know."""
-        return SolverSettings(self.vectors, self.block, self.noise(members))
+    @property
+    def limit(self) -> float:
+        """Absolute values of a sum must stay below; `plain` is treated like `mask`."""
+        if self.backend == "ckks":
+            return capacity_of(self.profile).limit
+        return 2.0 ** (SUM_BITS - fraction_bits(self.profile))
 
     def multiple(self, rows: int) -> int:
         """What the length of a block is rounded up to: at most 64, and about 1.5 % of it.
@@ -105,7 +71,7 @@ class OfflineSpec:
         """
         if self.backend == "ckks":
             return capacity_of(self.profile).slots
-        share = max(_LEAST_MULTIPLE, rows * self.width // _LARGEST_MULTIPLE)
+        share = max(_LEAST_MULTIPLE, rows * self.program.width // _LARGEST_MULTIPLE)
         return min(_LARGEST_MULTIPLE, 1 << (share.bit_length() - 1))
 
     @property
@@ -113,8 +79,6 @@ class OfflineSpec:
         """Numbers that are left free in the last ciphertext of a block, for check slots."""
         return SLOTS if self.backend == "ckks" else 0
 
-    def rounds(self) -> int:
+    def rounds(self, extent: Extent = Extent()) -> int:  # noqa: B008 - frozen
         """Round trips after the handshake when no direction is lost."""
-        settings = SolverSettings(self.vectors, self.block)
-        planned = schedule(self.solver, settings, phases=self.products)
-        return sum(1 for _ in planned) + 2
+        return self.program.rounds(extent)

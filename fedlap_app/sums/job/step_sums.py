@@ -8,7 +8,6 @@ from fedlap_app.store.packing import Data
 from fedlap_app.sums.accumulator import Accumulator
 from fedlap_app.sums.choice import make_accumulator, names_of
 from fedlap_app.sums.header import Header
-from fedlap_app.sums.job.iteration import PHASE
 
 Senders = Callable[[str], tuple[str, ...]]
 
@@ -23,14 +22,15 @@ class Agreed:
         How numbers are sealed, and so what the server parses; an empty back end is not agreed.
     job, members
         Job id and hash of the members.
-    step
-        Number of the step.
+    phase, step
+        Name of the program, and number of the step.
     """
 
     backend: str
     profile: str
     job: str
     members: str
+    phase: str
     step: int
 
     def require(self, header: Header) -> None:
@@ -43,7 +43,7 @@ class Agreed:
             ("profile", profile),
             ("job", self.job),
             ("members", self.members),
-            ("phase", PHASE),
+            ("phase", self.phase),
             ("step", self.step),
             ("attempt", 0),
         ):

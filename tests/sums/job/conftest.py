@@ -14,18 +14,22 @@ from fedlap_app.sums.job.member import Member
 from fedlap_app.sums.job.party import Party
 from fedlap_app.sums.job.secrets import simulated_secrets
 from fedlap_app.sums.job.spec import OfflineSpec
+from fedlap_app.sums.programs import Krylov
 
-SPEC = OfflineSpec(
-    backend="mask",
+KRYLOV = Krylov(
     operator="sym",
     solver="block-lanczos",
     vectors=12,
     rank=0,
     block=4,
     keep="smallest",
-    layout="full",
     self_loops=True,
     regulariser=0.0,
+)
+SPEC = OfflineSpec(
+    program=KRYLOV,
+    backend="mask",
+    layout="full",
     hide_topology=True,
     directed=False,
 )
@@ -76,7 +80,8 @@ class Phase:
         names = [part.name for part in self.parts]
         spec = self.spec
         sealing = {"backend": spec.backend, "profile": spec.profile}
-        chosen = Choices(f"hello{next(_numbers)}", spec.hide_topology, **sealing, **choices)
+        about = (f"hello{next(_numbers)}", spec.program, spec.hide_topology)
+        chosen = Choices(*about, **sealing, **choices)
         return Coordinator(names, chosen, Checkpoints(self.root / "server"))
 
     def run(self, coordinator=None, *, rounds=10_000, around=None, **choices):
@@ -99,8 +104,8 @@ class Phase:
         """Finished basis of every organisation."""
         found = {}
         for name, member in self.members.items():
-            bases = member.party.bases
-            found[name] = bases.load(bases.facts()[0])
+            results = member.party.results
+            found[name] = results.load(results.facts()[0])
         return found
 
     def gathered(self):
@@ -126,6 +131,8 @@ def make_phase(tmp_path):
     def build(parts=None, *, secrets=None, seed=0, graph=None, **spec):
         made.append(None)
         parts = parts or random_parts(**(graph or {}), directed=spec.get("directed", False))
+        of_program = {name: spec.pop(name) for name in [*spec] if name in vars(KRYLOV)}
+        spec.setdefault("program", replace(KRYLOV, **of_program))
         return Phase(tmp_path / f"p{len(made)}", parts, replace(SPEC, **spec), secrets, seed)
 
     return build

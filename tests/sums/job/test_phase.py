@@ -17,7 +17,7 @@ def whole(phase):
     order = np.argsort(joined.ids)
     at = order[np.searchsorted(joined.ids[order], ids)]
     A = joined.out_adjacency()
-    if joined.directed and phase.spec.operator != "directed":
+    if joined.directed and phase.spec.program.operator != "directed":
         A = A.maximum(joined.in_adjacency()).tocsr()
     return A[at][:, at]
 
@@ -31,7 +31,7 @@ def starts(phase):
                 phase.make_secrets(part.name).organisation,
                 "simulation 0",
                 part.num_nodes,
-                min(phase.spec.block, phase.spec.vectors),
+                min(phase.spec.program.block, phase.spec.program.vectors),
                 nodes,
             )
             for part in phase.parts

@@ -1,6 +1,7 @@
 """The handshake alone: names of rows that all holders share and the server cannot guess."""
 
 import hashlib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,13 +9,22 @@ import pytest
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.sums.job.row_keys import KEY_BYTES, read_order
 from fedlap_app.sums.job.secrets import stored_secrets
+from fedlap_app.sums.programs import RowNames
+
+from .conftest import KRYLOV
+
+
+@pytest.fixture
+def make_names(make_phase):
+    """Federations whose jobs end with the handshake."""
+    return partial(make_phase, program=RowNames(KRYLOV))
 
 
 def names_by_node(phase, coordinator):
     """Name of every node, from each member's list and its own order; all must agree."""
     found = {}
     for part in phase.parts:
-        data = coordinator.row_names[part.name]
+        data = coordinator.told[part.name]
         names = [data[at : at + KEY_BYTES] for at in range(0, len(data), KEY_BYTES)]
         nodes = [*part.ids.tolist(), *part.external_ids.tolist()]
         order = read_order(phase.root / part.name, coordinator.request.job, len(nodes))
@@ -26,9 +36,9 @@ def names_by_node(phase, coordinator):
 
 
 @pytest.mark.parametrize("clients", [1, 2, 3, 5])
-def test_all_holders_of_a_node_call_it_the_same(make_phase, clients):
-    phase = make_phase(graph={"clients": clients}, rows=True)
-    coordinator = phase.run(rows=True)
+def test_all_holders_of_a_node_call_it_the_same(make_names, clients):
+    phase = make_names(graph={"clients": clients})
+    coordinator = phase.run()
     assert [request.kind for name, request, _ in phase.log if name == "org-00"] == [
         "hello", "cards", "pairs",
     ]  # fmt: skip
@@ -36,19 +46,19 @@ def test_all_holders_of_a_node_call_it_the_same(make_phase, clients):
     assert len(found) == len(set(found.values())) == 40
 
 
-def test_names_are_no_plain_hashes_of_ids(make_phase):
-    phase = make_phase(rows=True)
-    found = names_by_node(phase, phase.run(rows=True))
+def test_names_are_no_plain_hashes_of_ids(make_names):
+    phase = make_names()
+    found = names_by_node(phase, phase.run())
     wire = b"".join(bytes(part) for _, q, r in phase.log for part in (q.common, q.own, r))
     for node, name in found.items():
         assert name != hashlib.blake2b(node.encode(), digest_size=KEY_BYTES).digest()
         assert node.encode() not in wire
 
 
-def test_names_follow_from_the_seed_in_a_simulation_only(make_phase, tmp_path):
+def test_names_follow_from_the_seed_in_a_simulation_only(make_names, tmp_path):
     def names(seed=0, secrets=None):
-        phase = make_phase(rows=True, seed=seed, secrets=secrets)
-        return names_by_node(phase, phase.run(rows=True))
+        phase = make_names(seed=seed, secrets=secrets)
+        return names_by_node(phase, phase.run())
 
     def real(name):
         return stored_secrets(tmp_path / name, {}, trust=True)
@@ -58,9 +68,9 @@ def test_names_follow_from_the_seed_in_a_simulation_only(make_phase, tmp_path):
     assert names(secrets=real) != names(secrets=real)
 
 
-def test_a_repeated_request_has_the_same_answer_and_the_keys_are_gone(make_phase):
-    phase = make_phase(rows=True)
-    coordinator = phase.run(rows=True)
+def test_a_repeated_request_has_the_same_answer_and_the_keys_are_gone(make_names):
+    phase = make_names()
+    coordinator = phase.run()
     for name, request, reply in phase.log[-3:]:
         assert bytes(phase.members[name].answer(request)) == reply
         files = phase.members[name].party.job(coordinator.request.job)
@@ -68,43 +78,43 @@ def test_a_repeated_request_has_the_same_answer_and_the_keys_are_gone(make_phase
         assert not files.has("agreed")
 
 
-def test_a_handshake_that_was_interrupted_goes_on(make_phase):
-    phase = make_phase(rows=True)
-    phase.run(rounds=2, rows=True)
-    coordinator = phase.run(rows=True)
+def test_a_handshake_that_was_interrupted_goes_on(make_names):
+    phase = make_names()
+    phase.run(rounds=2)
+    coordinator = phase.run()
     assert coordinator.resumed
     assert len(names_by_node(phase, coordinator)) == 40
 
 
-def test_a_handshake_that_starts_again_leaves_the_order_to_the_run_before_it(make_phase):
-    phase = make_phase(rows=True)
-    job = phase.run(rows=True).request.job
+def test_a_handshake_that_starts_again_leaves_the_order_to_the_run_before_it(make_names):
+    phase = make_names()
+    job = phase.run().request.job
     part = phase.parts[0]
     held = part.num_nodes + part.num_external
     before = read_order(phase.root / part.name, job, held)
-    again = phase.run(rounds=2, rows=True, resume=False)
+    again = phase.run(rounds=2, resume=False)
     assert (again.request.kind, again.request.job) == ("pairs", job)
     assert np.array_equal(read_order(phase.root / part.name, job, held), before)
 
 
-def test_edges_that_differ_stop_the_run(make_phase):
-    first, second = make_phase(graph={"seed": 1}), make_phase(graph={"seed": 1, "edges": 91})
+def test_edges_that_differ_stop_the_run(make_names):
+    first, second = make_names(graph={"seed": 1}), make_names(graph={"seed": 1, "edges": 91})
     with pytest.raises(RunError, match="list different edges"):
-        make_phase(parts=[*first.parts[:2], second.parts[2]], rows=True).run(rows=True)
+        make_names(parts=[*first.parts[:2], second.parts[2]]).run()
 
 
-def test_an_order_that_is_lost_or_of_another_graph_is_told(make_phase):
-    phase = make_phase(rows=True)
-    job = phase.run(rows=True).request.job
+def test_an_order_that_is_lost_or_of_another_graph_is_told(make_names):
+    phase = make_names()
+    job = phase.run().request.job
     with pytest.raises(ProtocolError, match="in the store"):
         read_order(phase.root / "org-00", "ab" * 16, 10)
     with pytest.raises(ProtocolError, match="the data changed"):
         read_order(phase.root / "org-00", job, 10_000)
 
 
-def test_order_tells_nothing_of_the_own_order(make_phase):
-    phase = make_phase(rows=True, graph={"nodes": 400, "edges": 900})
-    job = phase.run(rows=True).request.job
+def test_order_tells_nothing_of_the_own_order(make_names):
+    phase = make_names(graph={"nodes": 400, "edges": 900})
+    job = phase.run().request.job
     part = phase.parts[0]
     order = read_order(phase.root / part.name, job, part.num_nodes + part.num_external)
     correlation = np.corrcoef(order, np.arange(order.size))[0, 1]

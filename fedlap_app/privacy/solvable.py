@@ -75,10 +75,7 @@ def at_most_solvable(subgraph: Subgraph) -> list[Solvable]:
 
 def foreign_block(subgraph: Subgraph) -> Any:  # noqa: ANN401 - a sparse matrix
     """Weights (n, m) of the edges from own to foreign nodes, direction ignored."""
-    rows = subgraph.out_adjacency()
-    if subgraph.directed:
-        rows = rows.maximum(subgraph.in_adjacency())
-    return rows[:, subgraph.num_nodes :].tocsr()
+    return subgraph.symmetric_adjacency()[:, subgraph.num_nodes :].tocsr()
 
 
 def total_share(found: Sequence[Solvable]) -> float:
