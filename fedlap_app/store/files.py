@@ -11,6 +11,7 @@ from pathlib import Path
 from fedlap_app.errors import UnwritableError
 
 OWNER_ONLY = 0o600
+MOST_LOG_BYTES = 2**23
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -61,6 +62,17 @@ def swap_private(path: Path, content: bytes) -> None:
     part.replace(path)
     if kept:
         old.replace(part)
+
+
+def append_lines(path: Path, *lines: str) -> None:
+    """Add lines to a log that only its owner can read; one that is too large begins anew.
+
+    Whoever can send messages can fill a log.
+    """
+    full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
+    handle = _opened(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if full else os.O_APPEND))
+    with os.fdopen(handle, "w" if full else "a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def _linked(path: Path, other: Path) -> bool:

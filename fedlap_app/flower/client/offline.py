@@ -152,7 +152,8 @@ def _clean(post: JobFiles, *keep: str) -> None:
 
 def _party(organisation: Organisation) -> Party:
     """The organisation in the phase; kept while its data and settings stay the same."""
-    use_processes(organisation.settings.encryption_processes)
+    # The run asks for processes; how many there can be is the organisation's.
+    use_processes(min(organisation.settings.encryption_processes, os.cpu_count() or 1))
     if kept := _parties.get(organisation):
         return kept
     secrets, pinned = _secrets(organisation)
