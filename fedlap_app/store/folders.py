@@ -63,7 +63,7 @@ class Store:
         marker = self.root / MARKER
         if not marker.exists():
             with writing(MARKER):
-                write_private(marker, _SAYS.encode())
+                write_private(marker, _SAYS.encode(), durable=False)
         return file
 
     def job(self, job: str) -> "Folder":

@@ -38,6 +38,7 @@ from fedlap_app.sums.job.party import Party
 from fedlap_app.sums.job.secrets import Secrets, simulated_secrets, stored_secrets
 
 _WHICH = ("common", "own")
+_CORES = os.cpu_count() or 1
 _parties: "WeakKeyDictionary[Organisation, Party]" = WeakKeyDictionary()
 
 
@@ -153,7 +154,7 @@ def _clean(post: JobFiles, *keep: str) -> None:
 def _party(organisation: Organisation) -> Party:
     """The organisation in the phase; kept while its data and settings stay the same."""
     # The run asks for processes; how many there can be is the organisation's.
-    use_processes(min(organisation.settings.encryption_processes, os.cpu_count() or 1))
+    use_processes(min(organisation.settings.encryption_processes, _CORES))
     if kept := _parties.get(organisation):
         return kept
     secrets, pinned = _secrets(organisation)
