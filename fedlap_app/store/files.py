@@ -1,6 +1,7 @@
 """Files that only their owner can read, replaced as a whole: a disk that fills up harms none."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import stat
@@ -11,7 +12,11 @@ from pathlib import Path
 from fedlap_app.errors import UnwritableError
 
 OWNER_ONLY = 0o600
+MOST_LOG_BYTES = 2**23
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+# Of Linux: paths are relative to the process' folder; names are exchanged.
+_renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+_HERE, _EXCHANGE = -100, 2
 
 
 def write_private(path: Path, *content: bytes | memoryview, durable: bool = True) -> None:
@@ -49,32 +54,37 @@ def swap_private(path: Path, content: bytes) -> None:
     The content goes into a second file, which then changes places with the first one and is kept
     for the next time: to overwrite blocks and to move names costs a tenth of making a new file.
     """
-    part, old = _part(path), path.with_name(f".{path.name}.old")
+    folder, _, name = os.fspath(path).rpartition(os.sep)
+    part = f"{folder}{os.sep}.{name}.part"
     handle = _opened(part, os.O_WRONLY | os.O_CREAT)
     try:
         if os.pwrite(handle, content, 0) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.ftruncate(handle, len(content))
+        if os.fstat(handle).st_size > len(content):
+            os.ftruncate(handle, len(content))
     finally:
         os.close(handle)
-    kept = _linked(path, old)
-    part.replace(path)
-    if kept:
-        old.replace(part)
+    if not _exchanged(part, os.fspath(path)):
+        os.replace(part, path)  # noqa: PTH105 - quicker than a Path's, which makes another Path
 
 
-def _linked(path: Path, other: Path) -> bool:
-    """Give a file a second name, where it exists and the file system can."""
-    for _ in range(2):
-        try:
-            os.link(path, other)
-        except FileExistsError:  # somebody died in the middle
-            other.unlink(missing_ok=True)
-        except OSError:
-            return False
-        else:
-            return True
-    return False
+def _exchanged(one: str, other: str) -> bool:
+    """Let two files change names at once, where both exist and the system can."""
+    if _renameat2 is None:
+        return False
+    first, second = os.fsencode(one), os.fsencode(other)
+    return bool(_renameat2(_HERE, first, _HERE, second, _EXCHANGE) == 0)
+
+
+def append_lines(path: Path, *lines: str) -> None:
+    """Add lines to a log that only its owner can read; one that is too large begins anew.
+
+    Whoever can send messages can fill a log.
+    """
+    full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
+    handle = _opened(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if full else os.O_APPEND))
+    with os.fdopen(handle, "w" if full else "a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def sync(path: str | Path) -> None:
@@ -108,9 +118,9 @@ def _part(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def _opened(path: Path, flags: int) -> int:
+def _opened(path: Path | str, flags: int) -> int:
     """Open a file in a folder that is made when it is missing."""
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, flags, OWNER_ONLY)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return os.open(path, flags, OWNER_ONLY)

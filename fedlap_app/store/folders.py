@@ -3,10 +3,8 @@
 import fcntl
 import io
 import json
-import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, FedLapError
-from fedlap_app.store.files import writing
+from fedlap_app.store.files import append_lines, write_private, writing
 
 MARKER = "fedlap-store"
-MOST_LOG_BYTES = 2**23
 _SAYS = "A client store of FedLap: `fedlap clean-store` makes room in it.\n"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -66,7 +63,7 @@ class Store:
         marker = self.root / MARKER
         if not marker.exists():
             with writing(MARKER):
-                marker.write_text(_SAYS, encoding="utf-8")
+                write_private(marker, _SAYS.encode(), durable=False)
         return file
 
     def job(self, job: str) -> "Folder":
@@ -102,8 +99,7 @@ class Folder:
         """Write a file atomically and sync it to disk."""
         target = self.path / _safe(name)
         try:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _replace(target, content)
+            write_private(target, content)
         except OSError as error:
             raise StoreError(
                 f"{target} cannot be written ({error.strerror}): free some space or set store-dir"
@@ -120,13 +116,8 @@ class Folder:
             ) from None
 
     def append_line(self, name: str, line: str) -> None:
-        """Add a line to a log file; one that has become too large begins anew."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self.path / _safe(name)
-        # Whoever can send messages can fill a log: the newest lines stay.
-        full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
-        with path.open("w" if full else "a", encoding="utf-8") as handle:
-            handle.write(line.rstrip("\n") + "\n")
+        """Add a line to a log file."""
+        append_lines(self.path / _safe(name), line.rstrip("\n"))
 
     def write_json(self, name: str, value: Any) -> Path:  # noqa: ANN401 - any JSON value
         """Write a value as JSON."""
@@ -163,25 +154,6 @@ def _safe(name: str) -> str:
             f"'{name}' cannot name a file of the store: use letters, digits, '.', '_' and '-'"
         )
     return name
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Write beside the target, sync, rename, sync the folder."""
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _acquire(descriptor: int, root: Path, timeout: float) -> None:

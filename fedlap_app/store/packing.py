@@ -50,12 +50,13 @@ def unpack(data: Data, count: int | None = None) -> list[memoryview]:
             break
         start = at + _LENGTH.size
         size = _LENGTH.unpack_from(view, at)[0] if start <= len(view) else len(view)
-        end = start + size + -size % 8
+        filling = -size % 8
+        end = start + size + filling
         if end > len(view):
             raise ProtocolError(
                 f"A message of {len(view)} bytes ends inside a part; it was cut or altered."
             )
-        if view[start + size : end] != _FILLING[: -size % 8]:
+        if filling and view[start + size : end] != _FILLING[:filling]:
             raise ProtocolError(
                 f"A message of {len(view)} bytes is not filled up with zeros; it was altered."
             )

@@ -51,7 +51,8 @@ class StepWeights:
     Attributes
     ----------
     key
-        Key of the weights of the values, which all sums of the step share.
+        Key of the weights of the values, which all sums of the step share; it marks the pads of
+        the step as well.
     ones
         Weight of the 1 in the sum for each recipient, 64 bits.
     """

@@ -138,6 +138,6 @@ def verify_count(found: int, count: int) -> None:
     else:
         reason = (
             "its pads do not cancel, so a contribution is missing, doubled, altered or from "
-            "another step"
+            "another step, or the members were told different things"
         )
     raise ProtocolError(f"A sum was refused: {reason}; the run must stop.")

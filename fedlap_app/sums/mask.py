@@ -47,13 +47,13 @@ class MaskBackend(SumBackend):
         # The inner product under secret weights is a digest of the content, at no further cost.
         self.ledger.claim(place, recipient, weights.key + check.to_bytes(8, "little"))
         plus, minus = self._signs[recipient]
-        self._pads.change(words, place, recipient, add=plus, subtract=minus)
+        self._pads.change(words, place, recipient, add=plus, subtract=minus, seen=weights.key)
 
     def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:
         words = np.frombuffer(body, dtype="<u8").copy()
         recipient = this.recipient
         added = self.senders(recipient) if recipient else (_GROUP,)
-        self._pads.change(words, place, recipient, subtract=added)
+        self._pads.change(words, place, recipient, subtract=added, seen=weights.key)
         drawn = self._check_weights.use(weights.key)
         checks.verify(drawn, weights.ones[recipient], words, this.contributors)
         return from_fixed(words[: -checks.SLOTS].view(np.int64), _FRACTION_BITS[self.profile])

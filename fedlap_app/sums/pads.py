@@ -1,8 +1,10 @@
 """One-time pads of uint64 words, shared by pairs of members or by the whole group.
 
-A pad is the AES-256-CTR key stream at a nonce that encodes (step, attempt, recipient), under a key
-derived from (pair key, group key, job, phase). The encoding is one to one, so two different
-uses never get the same pad. Of the two senders k < l of a pair, k adds the pad and l subtracts it.
+A pad is the AES-256-CTR key stream at a nonce that encodes (step, attempt, recipient) and what the
+members have received before, under a key derived from (pair key, group key, job, phase). The
+encoding of the place is one to one, so two different uses never get the same pad; a member that
+goes through a step again after other sums, from a backup of its store, draws another one. Of the
+two senders k < l of a pair, k adds the pad and l subtracts it.
 """
 
 import struct
@@ -21,6 +23,23 @@ EVERYONE = 0xFFFF
 CHUNK = 4096  # words a step: chunk, key stream and zeros together stay in a core's cache
 _ZEROS = memoryview(bytes(8 * CHUNK))
 _BLOCK = 16
+_SEEN_BYTES = 4
+
+
+def nonce_of(place: Place, target: int, seen: bytes) -> bytes:
+    """Start of a pad's key stream, which counts in its last 4 bytes.
+
+    Parameters
+    ----------
+    place : Place
+        Where the pad is used.
+    target : int
+        Number of the recipient.
+    seen : bytes
+        Mark of what all members have received before; its first 4 bytes count.
+    """
+    mark = seen[:_SEEN_BYTES]
+    return struct.pack(f">IHH{_SEEN_BYTES}sI", place.step, place.attempt, target, mark, 0)
 
 
 class Stream:
@@ -37,7 +56,7 @@ class Stream:
         self._buffer = _new_buffer()
 
     def restart(self, nonce: bytes) -> None:
-        """Go to the words of a nonce of 16 bytes, whose lower half counts and must be 0."""
+        """Go to the words of a nonce of 16 bytes, whose last four count and must be 0."""
         self._cipher.reset_nonce(nonce)
 
     def next(self, count: int) -> NDArray[np.uint64]:
@@ -80,6 +99,7 @@ class Pads:
         *,
         add: Sequence[str] = (),
         subtract: Sequence[str] = (),
+        seen: bytes = b"",
     ) -> None:
         """Add and subtract in place the pads shared with the named peers; "" is the group.
 
@@ -93,9 +113,11 @@ class Pads:
             Whose sum it is; empty: everyone's.
         add, subtract : sequence of str
             Peers whose pad is added or subtracted.
+        seen : bytes
+            Mark of what all members have received before (default: nothing).
         """
         target = self._index[recipient] if recipient else EVERYONE
-        nonce = struct.pack(">IHHQ", place.step, place.attempt, target, 0)
+        nonce = nonce_of(place, target, seen)
         # Ciphers are kept and have a position, so two threads must not use them at once.
         with self._lock:
             plus = [self._cipher(peer, place.phase, nonce) for peer in add]

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
-from scipy.stats import chisquare
+from scipy.stats import chi2
 
 from client_app.app import app
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
+from fedlap_app.store.newest import Newest
 from fedlap_app.store.packing import pack, unpack
 from fedlap_app.sums.header import Header
+from fedlap_app.sums.job.agreement import Agreement
+from fedlap_app.sums.job.answered import stored_rest
 from fedlap_app.sums.job.checkpoint import Checkpoints
 from fedlap_app.sums.job.coordinator import Choices, Coordinator
 from fedlap_app.sums.job.live import forget as forget_live
@@ -21,6 +24,7 @@ from fedlap_app.sums.job.parts import asked
 from fedlap_app.sums.job.secrets import stored_secrets
 
 BINS = 64
+_LARGEST = chi2.isf(1e-9, BINS - 1)
 
 
 class RefusedError(Exception):
@@ -114,30 +118,45 @@ class Scene:
         shutil.rmtree(self.store(name))
         shutil.copytree(copy, self.store(name))
 
-    def contributions(self, name):
-        """Words of every contribution that a member sent, by (job, step, recipient)."""
-        found = {}
+    def sent(self, name):
+        """Job, step, header and words of every message of contributions of a member."""
         for who, request, reply in self.log:
             parts = unpack(reply) if who == name and len(reply) else []
             if parts and bytes(parts[0]) == CONTRIBUTION:
                 header, size = Header.unpack(parts[1])
-                words, at = np.frombuffer(bytes(parts[1])[size:], "<u8"), 0
-                for each in header.sums:
-                    length = each.length + (words.size - sum(s.length for s in header.sums)) // len(
-                        header.sums
-                    )
-                    key = (request.job, request.step, each.recipient)
-                    found.setdefault(key, []).append(words[at : at + length])
-                    at += length
+                words = np.frombuffer(bytes(parts[1])[size:], "<u8")
+                yield request.job, request.step, header, words
+
+    def contributions(self, name):
+        """Words of every contribution that a member sent, by (job, step, recipient)."""
+        found = {}
+        for job, step, header, words in self.sent(name):
+            slots = (words.size - sum(each.length for each in header.sums)) // len(header.sums)
+            at = 0
+            for each in header.sums:
+                end = at + each.length + slots
+                found.setdefault((job, step, each.recipient), []).append(words[at:end])
+                at = end
         return found
+
+    def keys(self, name, job):
+        """Keys that a member holds in the middle of a job."""
+        answers = Newest(self.store(name), f"offline-{job}-answered", durable=False)
+        return Agreement.unpack(unpack(stored_rest(answers), 3)[0]).keys
 
 
 def cards_request(job, hello, cards):
     return Request("cards", job, 0, pack(hello.encode(), *cards))
 
 
-def is_uniform(words, least=1e-6):
-    """Whether words of 64 bits look uniform, in their high bits and in their low ones."""
-    high = np.bincount((words >> np.uint64(58)).astype(int), minlength=BINS)
-    low = np.bincount((words & np.uint64(BINS - 1)).astype(int), minlength=BINS)
-    return min(chisquare(high).pvalue, chisquare(low).pvalue) > least
+def is_uniform(words, modulus=2**64):
+    """Whether words below a modulus look uniform: their highest bytes, in 64 bins, twice."""
+    bits = (modulus - 1).bit_length()
+    shifted = (words << np.uint64(64 - bits)).astype(">u8")
+    octets = shifted.view(np.uint8).reshape(-1, 8)[:, : bits // 8].reshape(-1)
+    return max(_chi_square(octets >> 2), _chi_square(octets % BINS)) < _LARGEST
+
+
+def _chi_square(numbers):
+    counts, expected = np.bincount(numbers, minlength=BINS), numbers.size / BINS
+    return float(((counts - expected) ** 2).sum() / expected)

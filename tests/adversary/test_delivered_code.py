@@ -159,7 +159,7 @@ def test_no_folder_and_no_variable_chooses_the_modules(node, mark, tmp_path):
     if not _is_installed():
         pytest.skip("the package that is installed here is not this checkout")
     for name, text in evil_modules(str(mark)).items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "secret").write_bytes(SECRET)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSTARTUP": "client_app/app.py"}

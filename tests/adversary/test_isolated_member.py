@@ -37,13 +37,15 @@ def test_a_coalition_of_all_but_two_reads_nothing(members, to_all):
     recipient = "" if to_all else coalition[0].me
     backend = MaskBackend(victim)
     lengths = {recipient: 4096}
-    _, body = backend.seal_sheet(backend.sheet(lengths, PLACE))
+    sheet = backend.sheet(lengths, PLACE)
+    seen = backend.step_weights(sheet.header, b"").key
+    _, body = backend.seal_sheet(sheet)
     words = np.frombuffer(body, "<u8")[:4096].copy()
     # The first by name adds all pads; the coalition takes off every one that it knows.
     for ring in coalition:
-        Pads(ring).change(words, PLACE, recipient, subtract=[victim.me])
+        Pads(ring).change(words, PLACE, recipient, subtract=[victim.me], seen=seen)
     if to_all:
-        Pads(coalition[0]).change(words, PLACE, recipient, subtract=[""])
+        Pads(coalition[0]).change(words, PLACE, recipient, subtract=[""], seen=seen)
     assert is_uniform(words)
-    Pads(friend).change(words, PLACE, recipient, subtract=[victim.me])
+    Pads(friend).change(words, PLACE, recipient, subtract=[victim.me], seen=seen)
     assert not words.any()

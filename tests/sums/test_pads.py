@@ -8,9 +8,9 @@ from fedlap_app.sums.pads import PadLedger, Pads, signed_partners
 PLACE = Place("krylov", 3)
 
 
-def pad(ring, peer, place=PLACE, recipient="client-02", size=64):
+def pad(ring, peer, place=PLACE, recipient="client-02", size=64, seen=b""):
     words = np.zeros(size, dtype=np.uint64)
-    Pads(ring).change(words, place, recipient, add=[peer])
+    Pads(ring).change(words, place, recipient, add=[peer], seen=seen)
     return words
 
 
@@ -32,12 +32,13 @@ def test_what_is_added_is_taken_off_again(rings):
 def test_no_two_uses_share_a_word(rings):
     one, two, three, *_ = rings(4)
     uses = [
-        pad(one, peer, Place(phase, step, attempt), recipient, 50)
+        pad(one, peer, Place(phase, step, attempt), recipient, 50, seen)
         for peer in (two.me, three.me, "")
         for phase in ("krylov", "gram")
         for step in (0, 1, 256)
         for attempt in (0, 1, 256)
         for recipient in ("", "client-00", "client-03")
+        for seen in (b"", b"what the members received before")
     ]
     words = np.concatenate(uses)
     assert np.unique(words).size == words.size

@@ -91,7 +91,7 @@ def _public_reason(error: Exception, context: Context) -> str:
             "on where it stopped"
         )
     if isinstance(error, FedLapError) and not isinstance(error, DataError | StoreError):
-        return str(error)
+        return _without_places(str(error), context)
     written = _write_details(error, context)
     if written is None:
         _log.error("This organisation cannot go on, and cannot write it down", exc_info=error)
@@ -103,6 +103,16 @@ def _public_reason(error: Exception, context: Context) -> str:
         return "its store cannot be used; its own log says why"
     where = "its own log" if written is None else "its file errors.log"
     return f"{type(error).__name__} in the client; {where} has the details"
+
+
+def _without_places(sentence: str, context: Context) -> str:
+    """The sentence without the organisation's folders, which are nobody's business."""
+    for key in ("store-dir", "data-dir", "federation"):
+        place = str(context.node_config.get(key, ""))
+        if place:
+            sentence = sentence.replace(f"{place.rstrip(os.sep)}{os.sep}", "")
+            sentence = sentence.replace(place, Path(place).name)
+    return sentence
 
 
 def _fault(error: BaseException | None) -> int:
@@ -127,9 +137,11 @@ def _write_details(error: Exception, context: Context) -> Path | None:
 
 
 def _details_folder(context: Context) -> Path:
-    for key in ("store-dir", "data-dir"):
-        folder = Path(str(context.node_config.get(key, "")))
-        if key in context.node_config and folder.is_dir():
+    own = [key for key in ("store-dir", "data-dir") if key in context.node_config]
+    for key in own:
+        folder = Path(str(context.node_config[key]))
+        if folder.is_dir():
             return folder if key == "store-dir" else folder / "store"
-    root = context.run_config.get("store-dir") or places.stores_dir()
+    # The run says where the stores of a simulation are, and of nothing else.
+    root = (not own and context.run_config.get("store-dir")) or places.stores_dir()
     return Path(str(root)) / f"partition-{context.node_config.get('partition-id', 'unknown')}"

@@ -25,7 +25,8 @@ _OF_RESULT = re.compile(rf"(?:basis|neighbour-sums)-{_HASH}")
 _OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(card))")
 _LEDGER = re.compile(rf"offline-{_HASH}")
 _POST = rf"(?:own|common|reply)-(?:{_HASH}|none)-\d+(?:-\d+)?"
-_PART_OF_JOB = re.compile(r"\.(?:[a-z0-9_]{8}\.part|(?:ledger|ration)\.json\.(?:part|old))")
+_KEPT_OF_JOB = r"model\.npz|evaluation\.json|guesses-\d+\.npz|moments-\d+-\d+\.npz|[a-z0-9_]{8}"
+_PART_OF_JOB = re.compile(rf"\.(?:(?:{_KEPT_OF_JOB})\.part|(?:ledger|ration)\.json\.(?:part|old))")
 _COUNTS = r"(?:consent|begun|runs)\.json"
 # Unfinished writes count as leftovers but for those of keys.
 _LEFTOVERS = {

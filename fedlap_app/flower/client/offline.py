@@ -39,6 +39,7 @@ from fedlap_app.sums.job.party import Party
 from fedlap_app.sums.job.secrets import Secrets, simulated_secrets, stored_secrets
 
 _WHICH = ("common", "own")
+_CORES = os.cpu_count() or 1
 _parties: "WeakKeyDictionary[Organisation, dict[str, Party]]" = WeakKeyDictionary()
 
 
@@ -165,7 +166,8 @@ def _program(organisation: Organisation, own: ConfigRecord) -> str:
 
 def _party(organisation: Organisation, program: str) -> Party:
     """The organisation in a program; kept while its data and settings stay the same."""
-    use_processes(organisation.settings.encryption_processes)
+    # The run asks for processes; how many there can be is the organisation's.
+    use_processes(min(organisation.settings.encryption_processes, _CORES))
     parties = _parties.setdefault(organisation, {})
     if program in parties:
         return parties[program]

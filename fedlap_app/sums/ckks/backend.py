@@ -80,7 +80,7 @@ class CkksBackend(CiphertextBackend):
         """Padded plaintexts of one contribution, with its check slots."""
         numbers = self._filled(values, this, place, weights)
         plain = packing.encode(numbers, self.parameters)
-        return self._pad(plain, this.recipient, place) if self._padded else plain
+        return self._pad(plain, this.recipient, place, weights) if self._padded else plain
 
     def _encrypted(self, plain: Words, recipient: str) -> tuple[Words, list[bytes]]:
         """Residues of ciphertexts, and seeds if there are any."""
@@ -90,9 +90,11 @@ class CkksBackend(CiphertextBackend):
             return ciphertexts.encrypt_seeded(plain, encryptor, chosen)
         return ciphertexts.encrypt(plain, self._public_key(recipient), chosen), []
 
-    def _pad(self, plain: Words, recipient: str, place: Place) -> Words:
+    def _pad(self, plain: Words, recipient: str, place: Place, weights: StepWeights) -> Words:
         plus, minus = self._signs[recipient]
-        pads = self._pads.total(plain.size, place, recipient, add=plus, subtract=minus)
+        pads = self._pads.total(
+            plain.size, place, recipient, add=plus, subtract=minus, seen=weights.key
+        )
         total: Words = plain + pads.reshape(plain.shape)
         np.minimum(total, total - np.uint64(self.parameters.modulus), out=total)
         return total

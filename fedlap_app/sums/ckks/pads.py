@@ -4,7 +4,6 @@ They cancel in the sum. A lone ciphertext, or any sum that lacks an honest sende
 that are uniform, even for the owner of the key.
 """
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.sums.header import Place
 from fedlap_app.sums.keyring import KeyRing
-from fedlap_app.sums.pads import CHUNK, EVERYONE, Stream
+from fedlap_app.sums.pads import CHUNK, EVERYONE, Stream, nonce_of
 
 Words = NDArray[np.uint64]
 
@@ -49,6 +48,7 @@ class ResiduePads:
         *,
         add: Sequence[str] = (),
         subtract: Sequence[str] = (),
+        seen: bytes = b"",
     ) -> Words:
         """Sum modulo q of the pads shared with the named peers, those to subtract negated.
 
@@ -62,21 +62,24 @@ class ResiduePads:
             Whose sum it is; empty: everyone's.
         add, subtract : sequence of str
             Peers whose pad is added or subtracted.
+        seen : bytes
+            Mark of what all members have received before (default: nothing).
         """
-        plus = self._sum(count, place, recipient, add)
-        minus = self._sum(count, place, recipient, subtract)
+        nonce = nonce_of(place, self._index[recipient] if recipient else EVERYONE, seen)
+        plus = self._sum(count, place.phase, nonce, add)
+        minus = self._sum(count, place.phase, nonce, subtract)
         # Both are below q.
         plus += self._modulus - minus
         np.minimum(plus, plus - self._modulus, out=plus)
         return plus
 
-    def _sum(self, count: int, place: Place, recipient: str, peers: Sequence[str]) -> Words:
+    def _sum(self, count: int, phase: str, nonce: bytes, peers: Sequence[str]) -> Words:
         total = np.zeros(count, dtype=np.uint64)
         for number, peer in enumerate(peers):
             # Sums of a few residues fit a word, so they are reduced seldom.
             if number and number % self._at_once == 0:
                 total %= self._modulus
-            self._add(total, self._stream(peer, place, recipient))
+            self._add(total, self._stream(peer, phase, nonce))
         if len(peers) > 1:
             total %= self._modulus
         return total
@@ -92,12 +95,11 @@ class ResiduePads:
                 drawn[above] = stream.next(int(above.sum())) & self._mask
             part += drawn
 
-    def _stream(self, peer: str, place: Place, recipient: str) -> Stream:
-        """Words shared with a peer for one use: the nonce is one to one in what it encodes."""
-        stream = self._streams.get((peer, place.phase))
+    def _stream(self, peer: str, phase: str, nonce: bytes) -> Stream:
+        """Words shared with a peer for one use."""
+        stream = self._streams.get((peer, phase))
         if stream is None:
-            stream = Stream(self._keys.pad_secret(peer, f"{self._purpose} {place.phase}"))
-            self._streams[peer, place.phase] = stream
-        target = self._index[recipient] if recipient else EVERYONE
-        stream.restart(struct.pack(">IHHQ", place.step, place.attempt, target, 0))
+            stream = Stream(self._keys.pad_secret(peer, f"{self._purpose} {phase}"))
+            self._streams[peer, phase] = stream
+        stream.restart(nonce)
         return stream

@@ -68,7 +68,7 @@ class TensealBackend(CiphertextBackend):
         for this in sheet.header.sums:
             numbers = self._filled(sheet.rooms[this.recipient], this, place, weights)
             parts.append(wire.tag(TENSEAL_DEFAULT, wire.VECTORS, self._key_id(this.recipient)))
-            pads = self._pads_of(this.recipient, place, len(numbers))
+            pads = self._pads_of(this.recipient, place, len(numbers), weights.key)
             context = self._context(this.recipient)
             parts += [
                 tenseal_vectors.encrypt(row, context, pad)
@@ -82,7 +82,7 @@ class TensealBackend(CiphertextBackend):
         return tenseal_contexts.encrypting_for_all(self._group_seed)
 
     def _pads_of(
-        self, recipient: str, place: Place, count: int
+        self, recipient: str, place: Place, count: int, seen: bytes
     ) -> Sequence[NDArray[np.uint64] | None]:
         """Pads (primes, N) of every ciphertext."""
         if not self._padded:
@@ -90,7 +90,7 @@ class TensealBackend(CiphertextBackend):
         plus, minus = self._signs[recipient]
         degree = TENSEAL_DEFAULT.degree
         drawn = [
-            pads.total(count * degree, place, recipient, add=plus, subtract=minus)
+            pads.total(count * degree, place, recipient, add=plus, subtract=minus, seen=seen)
             for pads in self._pads
         ]
         return list(np.stack([each.reshape(count, degree) for each in drawn], axis=1))

@@ -14,6 +14,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import Consent
 from fedlap_app.privacy.policy import SIMULATED, Policy
 from fedlap_app.privacy.tally import Tally
+from fedlap_app.store.files import append_lines, writing
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.newest import Newest
 from fedlap_app.sums.card import issue_card, read_card
@@ -270,11 +271,9 @@ class Party:
 
     def note(self, file: str, lines: list[str]) -> Path:
         """Write what only the organisation may read to a log in its store."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self.folder / file
-        with path.open("a", encoding="utf-8") as handle:
-            handle.writelines(f"{line}\n" for line in lines)
-        path.chmod(0o600)
+        with writing(file):
+            append_lines(path, *lines)
         return path
 
 
