@@ -113,17 +113,22 @@ def member_strategy(
     settings: Settings, members: Sequence[Member], observer: RoundObserver, luggage: Luggage
 ) -> FedAvg:
     """Flower's strategy of the settings, in which all members take part in every round."""
-    base = FedAdam if settings.server_steps else _CLASSES[settings.strategy]
+    base = strategy_class(settings)
     bases = (_Observed, _Everyone) if base is FedAvg else (_Observed, base, _Everyone)
     strategy: Any = type(base.__name__, bases, {})(
-        train_metrics_aggr_fn=_loss_record, **_options(settings)
+        train_metrics_aggr_fn=_loss_record, **strategy_options(settings)
     )
     strategy.members, strategy.observer, strategy.luggage = members, observer, luggage
     made: FedAvg = strategy
     return made
 
 
-def _options(settings: Settings) -> dict[str, float]:
+def strategy_class(settings: Settings) -> type[FedAvg]:
+    """Flower's class for the settings."""
+    return FedAdam if settings.server_steps else _CLASSES[settings.strategy]
+
+
+def strategy_options(settings: Settings) -> dict[str, float]:
     """What the strategy takes beyond FedAvg's arguments."""
     rate = settings.server_learning_rate
     if settings.strategy == "fedprox":
