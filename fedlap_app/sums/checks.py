@@ -48,8 +48,10 @@ class Weights:
         self.key = b""
         self._stream: Stream | None = None
         self._drawn = 0
-        self._limbs: Limbs = np.empty((0, _LIMBS))
-        self._room: Limbs = np.empty((CHUNK, _LIMBS))
+        self._words = np.empty(0, dtype="<u8")
+        # Limbs take four times as much, so they are made chunk by chunk.
+        self._left: Limbs = np.empty((CHUNK, _LIMBS))
+        self._right: Limbs = np.empty((CHUNK, _LIMBS))
 
     def use(self, key: bytes) -> "Weights":
         """Go over to the weights of another step, with a key of 32 bytes."""
@@ -75,22 +77,20 @@ class Weights:
         """Exact inner product of signed numbers with the weights from the first one on."""
         total = np.zeros((numbers.itemsize // 2, _LIMBS), dtype=np.int64)
         for start in range(0, numbers.size, CHUNK):
-            part = limbs_of(numbers[start : start + CHUNK], self._room)
-            at = first + start
-            total += (part.T @ self._limbs[at : at + len(part)]).astype(np.int64)
+            left = limbs_of(numbers[start : start + CHUNK], self._left)
+            at, right = first + start, self._right[: len(left)]
+            right[:] = self._words[at : at + len(left)].view("<u2").reshape(right.shape)
+            total += (left.T @ right).astype(np.int64)
         return joined(total)
 
     def _draw(self, count: int) -> None:
         """Draw so many weights, by whole chunks."""
-        if len(self._limbs) < count:
-            room: Limbs = np.empty((-(-count // CHUNK) * CHUNK, _LIMBS))
-            room[: self._drawn] = self._limbs[: self._drawn]
-            self._limbs = room
+        if self._words.size < count:
+            room = np.empty(-(-count // CHUNK) * CHUNK, dtype="<u8")
+            room[: self._drawn] = self._words[: self._drawn]
+            self._words = room
         while self._drawn < count and self._stream is not None:
-            words = self._stream.next(CHUNK)
-            self._limbs[self._drawn : self._drawn + CHUNK] = words.view("<u2").reshape(
-                CHUNK, _LIMBS
-            )
+            self._words[self._drawn : self._drawn + CHUNK] = self._stream.next(CHUNK)
             self._drawn += CHUNK
 
 

@@ -25,7 +25,6 @@ from fedlap_app.sums.pads import CHUNK
 SCORE_BITS = 20  # counts up to 2^40 / K exactly, losses to 1e-6
 MOST_CONTRIBUTORS = 1 << 12
 _WORD = 1 << 31
-_ROOM = np.empty((CHUNK, 2))
 
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
@@ -179,8 +178,8 @@ def _fixed(tensor: Tensor, change: Named, share: float) -> Floats:
 
 def _square(numbers: NDArray[np.int32]) -> int:
     """Sum of squares, exact."""
-    total = np.zeros((2, 2), dtype=np.int64)
+    room, total = np.empty((CHUNK, 2)), np.zeros((2, 2), dtype=np.int64)
     for start in range(0, numbers.size, CHUNK):
-        part = limbs_of(numbers[start : start + CHUNK], _ROOM)
+        part = limbs_of(numbers[start : start + CHUNK], room)
         total += (part.T @ part).astype(np.int64)
     return joined(total)
