@@ -52,11 +52,16 @@ class TrainingJob:
         What this one allows.
     files
         Where the job is kept; the caller holds the lock of the store.
+    data
+        Fingerprint of what the member trains on. Training repeats itself on the same data, so that
+        even a store that was set back seals no other content under the same pads.
     """
 
-    def __init__(self, keys: KeyRing, agreed: Agreed, limits: Limits, files: JobFiles) -> None:
+    def __init__(
+        self, keys: KeyRing, agreed: Agreed, limits: Limits, files: JobFiles, data: str
+    ) -> None:
         limits.require_enough(keys.members, agreed)
-        self.keys, self.agreed, self.limits = keys, agreed, limits
+        self.keys, self.agreed, self.limits, self.data = keys, agreed, limits, data
         self._records = Records(files)
         self._sealer = Sealer(keys)
         self._opened: tuple[Turn, bytes] | None = None
@@ -83,9 +88,9 @@ class TrainingJob:
                 f"Stage {stage} was to begin where stage {following} comes next; a message is "
                 "stale or out of order."
             )
-        before = last.chain if last else digest(self.keys.job, self.agreed.digest).hex()
+        before = self._settled.chain if last else digest(self.keys.job, self.agreed.digest).hex()
         chain = digest("training stage", stage, before, _sha(state))
-        self._records.settle(Settled(stage, 0, chain.hex()), state)
+        self._records.settle(Settled(stage, 0, chain.hex(), self.data), state)
 
     def weigh(self, attempt: int, members: Sequence[str], weight: float) -> Data:
         """Seal the own weight for the sum over a member list, which is in force from now on.
@@ -204,13 +209,18 @@ class TrainingJob:
         kept = self.state if state is None else state
         told = Transcript(bytes.fromhex(self._settled.chain)).extend(received).digest
         chain = digest("training state", told, _sha(kept), *turn.members).hex()
-        self._records.settle(Settled(turn.stage, turn.number, chain, received.hex()), kept)
+        after = Settled(turn.stage, turn.number, chain, self.data, received.hex())
+        self._records.settle(after, kept)
         self._opened = None
 
     @property
     def _settled(self) -> Settled:
         if (found := self._records.settled) is None:
             raise ProtocolError("No stage of training has begun; begin the first.")
+        if found.data != self.data:
+            raise ProtocolError(
+                f"The data of {self.keys.me!r} changed during job {self.keys.job}; start a new one."
+            )
         return found
 
     @property

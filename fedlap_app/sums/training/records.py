@@ -24,11 +24,14 @@ class Settled:
         Digest of all sums and models so far.
     received
         Hash of the sum, by which a repetition is known.
+    data
+        What the member trains on, as it was when the job began.
     """
 
     stage: int
     number: int
     chain: str
+    data: str
     received: str = ""
 
 

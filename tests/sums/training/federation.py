@@ -62,10 +62,10 @@ class Federation:
         self.weights = dict(zip(self.names, numbers, strict=True))
         self.jobs = {name: self.job(name) for name in self.names}
 
-    def job(self, name):
+    def job(self, name, data="its data"):
         """A member's job as a new process finds it."""
         files = JobFiles(self.root / name, durable=False)
-        return TrainingJob(self.rings[name], self.agreed, self.limits, files)
+        return TrainingJob(self.rings[name], self.agreed, self.limits, files, data)
 
     def begin(self, stage=0, state=STATE):
         """Begin a stage at all members, and the first one with the sum of the weights."""

@@ -142,3 +142,15 @@ def test_a_turn_before_the_weights_is_refused(federation):
     job.weigh(0, some.names, 1.0)
     with pytest.raises(ProtocolError, match="before its weights were summed"):
         job.stored(some.turn(1))
+
+
+def test_other_data_are_not_trained_on_in_the_same_job(federation):
+    some = federation(3).begin()
+    job = some.job("client-00", data="other data")
+    for ask in (
+        lambda: job.seal(some.turn(1), *some.draw()["client-00"]),
+        lambda: job.weigh(1, some.names, 1.0),
+        lambda: job.begin(1, STATE),
+    ):
+        with pytest.raises(ProtocolError, match="data of 'client-00' changed"):
+            ask()
