@@ -12,6 +12,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.models.determinism import seeded
 from fedlap_app.models.sparse import Propagation
 from fedlap_app.models.specs import Kind, ModelSpec
+from fedlap_app.models.start import uniform
 from fedlap_app.models.tensors import GraphTensors
 
 
@@ -27,10 +28,8 @@ class DenseLayer(nn.Module):
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         bound = 1.0 / math.sqrt(inputs)
-        self.weight = nn.Parameter(
-            torch.empty(inputs, self.products * outputs).uniform_(-bound, bound)
-        )
-        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self.weight = nn.Parameter(uniform(bound, inputs, self.products * outputs))
+        self.bias = nn.Parameter(uniform(bound, outputs))
 
     def forward(self, product: Tensor, propagation: Propagation) -> Tensor:
         """Finish the layer from ``input @ weight``."""

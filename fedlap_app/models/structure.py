@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from fedlap_app.models.determinism import seeded
 from fedlap_app.models.specs import StructureSpec
+from fedlap_app.models.start import linear, normal
 
 START_SPREAD = 0.05
 
@@ -24,7 +25,7 @@ class StructureHead(nn.Module):
         self.spec = spec
         self.norm = nn.LayerNorm(spec.width) if spec.norm else None
         widths = (spec.width, *spec.hidden, spec.num_classes)
-        self.layers = nn.ModuleList(itertools.starmap(nn.Linear, itertools.pairwise(widths)))
+        self.layers = nn.ModuleList(itertools.starmap(linear, itertools.pairwise(widths)))
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits of all nodes, (n, classes), from their structure features (n, width)."""
@@ -41,7 +42,7 @@ class StructureModel(StructureHead):
     """The same on U W, with W learned."""
 
     def __init__(self, spec: StructureSpec) -> None:
-        start = START_SPREAD * torch.randn(spec.rank, spec.width)
+        start = normal(START_SPREAD, spec.rank, spec.width)
         super().__init__(spec)
         self.W = nn.Parameter(start)
 

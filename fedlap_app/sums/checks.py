@@ -14,9 +14,14 @@ of one step may share the weights w, because the slots travel under pads: whoeve
 nothing about w from them, and the first sum that is refused ends the run. Inner products modulo
 2^64 would not do: a change by 2^63 meets every odd weight alike.
 
+A sum of many parameters has them in 32 bits, two in a word; they are lifted to signed integers, so
+the same holds for them.
+
 The product needs 61 bits times 64 bits. Both sides are cut into four limbs of 16 bits held as
 float64, whose products a matrix product adds exactly (below 2^53 for 2^21 values a chunk).
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +48,10 @@ class Weights:
         self.key = b""
         self._stream: Stream | None = None
         self._drawn = 0
-        self._limbs: Limbs = np.empty((0, _LIMBS))
-        self._room: Limbs = np.empty((CHUNK, _LIMBS))
+        self._words = np.empty(0, dtype="<u8")
+        # Limbs take four times as much, so they are made chunk by chunk.
+        self._left: Limbs = np.empty((CHUNK, _LIMBS))
+        self._right: Limbs = np.empty((CHUNK, _LIMBS))
 
     def use(self, key: bytes) -> "Weights":
         """Go over to the weights of another step, with a key of 32 bytes."""
@@ -52,39 +59,61 @@ class Weights:
             self.key, self._stream, self._drawn = key, Stream(key), 0
         return self
 
-    def inner_product(self, words: NDArray[np.int64]) -> int:
-        """Inner product with words below 2^60, modulo the prime."""
-        self._draw(words.size)
-        total = np.zeros((_LIMBS, _LIMBS), dtype=np.int64)
-        for start in range(0, words.size, CHUNK):
-            part = words[start : start + CHUNK]
-            left = self._room[: part.size]
-            left[:] = part.view("<u2").reshape(part.size, _LIMBS)
-            # The upper limb of two's complement has the sign.
-            left[:, -1] = part.view("<i2")[_LIMBS - 1 :: _LIMBS]
-            total += (left.T @ self._limbs[start : start + part.size]).astype(np.int64)
-        exact = sum(
-            cell << _LIMB_BITS * (i + j)
-            for i, row in enumerate(total.tolist())
-            for j, cell in enumerate(row)
-        )
-        return int(exact % PRIME)
+    def inner_product(self, words: NDArray[np.int64], narrow: int = 0) -> int:
+        """Inner product with words below 2^60, modulo the prime.
+
+        Parameters
+        ----------
+        words : array of int64
+            Signed numbers.
+        narrow : int
+            How many words at the beginning hold two signed numbers of 32 bits each (default: 0).
+        """
+        pairs = words[:narrow].view("<i4")
+        self._draw(pairs.size + words.size - narrow)
+        return (self._product(pairs, 0) + self._product(words[narrow:], pairs.size)) % PRIME
+
+    def _product(self, numbers: NDArray[np.signedinteger[Any]], first: int) -> int:
+        """Exact inner product of signed numbers with the weights from the first one on."""
+        total = np.zeros((numbers.itemsize // 2, _LIMBS), dtype=np.int64)
+        for start in range(0, numbers.size, CHUNK):
+            left = limbs_of(numbers[start : start + CHUNK], self._left)
+            at, right = first + start, self._right[: len(left)]
+            right[:] = self._words[at : at + len(left)].view("<u2").reshape(right.shape)
+            total += (left.T @ right).astype(np.int64)
+        return joined(total)
 
     def _draw(self, count: int) -> None:
         """Draw so many weights, by whole chunks."""
-        if len(self._limbs) < count:
-            room: Limbs = np.empty((-(-count // CHUNK) * CHUNK, _LIMBS))
-            room[: self._drawn] = self._limbs[: self._drawn]
-            self._limbs = room
+        if self._words.size < count:
+            room = np.empty(-(-count // CHUNK) * CHUNK, dtype="<u8")
+            room[: self._drawn] = self._words[: self._drawn]
+            self._words = room
         while self._drawn < count and self._stream is not None:
-            words = self._stream.next(CHUNK)
-            self._limbs[self._drawn : self._drawn + CHUNK] = words.view("<u2").reshape(
-                CHUNK, _LIMBS
-            )
+            self._words[self._drawn : self._drawn + CHUNK] = self._stream.next(CHUNK)
             self._drawn += CHUNK
 
 
-def fill(weights: Weights, one: int, words: NDArray[np.uint64]) -> int:
+def limbs_of(numbers: NDArray[np.signedinteger[Any]], room: Limbs) -> Limbs:
+    """Signed numbers cut into limbs, in a part of some room."""
+    count = numbers.itemsize // 2
+    limbs = room.reshape(-1)[: numbers.size * count].reshape(numbers.size, count)
+    limbs[:] = numbers.view("<u2").reshape(numbers.size, count)
+    # The upper limb of two's complement has the sign.
+    limbs[:, -1] = numbers.view("<i2")[count - 1 :: count]
+    return limbs
+
+
+def joined(cells: NDArray[np.int64]) -> int:
+    """The number whose limb products these are."""
+    return sum(
+        cell << _LIMB_BITS * (i + j)
+        for i, row in enumerate(cells.tolist())
+        for j, cell in enumerate(row)
+    )
+
+
+def fill(weights: Weights, one: int, words: NDArray[np.uint64], narrow: int = 0) -> int:
     """Write the check slots behind the values of one contribution; gives its inner product.
 
     The product stands there in halves of 32 bits, so that the sum of many does not wrap.
@@ -97,13 +126,17 @@ def fill(weights: Weights, one: int, words: NDArray[np.uint64]) -> int:
         Weight of the 1.
     words : array of uint64
         The values, and room for the slots.
+    narrow : int
+        How many words at the beginning hold two numbers each (default: 0).
     """
-    check = (weights.inner_product(words[:-SLOTS].view(np.int64)) + one) % PRIME
+    check = (weights.inner_product(words[:-SLOTS].view(np.int64), narrow) + one) % PRIME
     words[-SLOTS:] = 1, check & ((1 << _HALF) - 1), check >> _HALF
     return check
 
 
-def verify(weights: Weights, one: int, words: NDArray[np.uint64], count: int) -> None:
+def verify(
+    weights: Weights, one: int, words: NDArray[np.uint64], count: int, narrow: int = 0
+) -> None:
     """Refuse a sum whose check slots do not fit.
 
     Parameters
@@ -114,13 +147,15 @@ def verify(weights: Weights, one: int, words: NDArray[np.uint64], count: int) ->
         The opened sum with its check slots.
     count : int
         Contributions that it must be made of.
+    narrow : int
+        How many words at the beginning hold two numbers each (default: 0).
     """
     found, low, high = (int(word) for word in words[-SLOTS:])
     verify_count(found, count)
     content = words[:-SLOTS].view(np.int64)
-    largest = max(content.max(initial=0), -content.min(initial=0))
+    largest = max(content[narrow:].max(initial=0), -content[narrow:].min(initial=0))
     check = (low + (high << _HALF) - one * count) % PRIME
-    if largest > PRIME // 2 or weights.inner_product(content) != check:
+    if largest > PRIME // 2 or weights.inner_product(content, narrow) != check:
         raise ProtocolError(
             "A sum was altered on its way, or the members were told different things: "
             "its check slots do not fit its values; the run must stop."

@@ -1,5 +1,6 @@
 """Flower's own strategies, by the names and settings of a run."""
 
+from collections.abc import Callable
 from typing import Any
 
 from flwr.app import MetricRecord, RecordDict
@@ -33,13 +34,24 @@ _CLASSES: dict[str, type[FedAvg]] = {
 ADAM = {"beta_1": 0.9, "beta_2": 0.999, "tau": 1e-8}
 
 
-def strategy_of(method: Method) -> FedAvg:
-    """The strategy of a run; all members take part in every round, however few they are."""
+Metrics = Callable[[list[RecordDict], str], MetricRecord]
+
+
+def strategy_of(method: Method, metrics: Metrics | None = None) -> FedAvg:
+    """The strategy of a run; all members take part in every round, however few they are.
+
+    Parameters
+    ----------
+    method
+        What is trained.
+    metrics
+        What is told of the replies of a round (default: the loss of the received model).
+    """
     kind: Any = FedAdam if method.server_steps else _CLASSES[method.settings.strategy]
     made: FedAvg = kind(
         min_train_nodes=1,
         min_available_nodes=1,
-        train_metrics_aggr_fn=_loss_record,
+        train_metrics_aggr_fn=metrics or _loss_record,
         **_options(method.settings, server_steps=method.server_steps),
     )
     return made

@@ -1,0 +1,121 @@
+"""Seals one member's part of a training sum, and opens the sum.
+
+All pads and check weights of a turn come from keys that depend on everything that its contributors
+must agree on: the job, the stage, the round and the attempt, the member list, and the chain of all
+sums and models so far. Members that hold different models or were told different things have other
+pads, which do not cancel: their sum opens to noise and is refused.
+"""
+
+import numpy as np
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.sums import checks
+from fedlap_app.sums.backend import StepWeights
+from fedlap_app.sums.header import Header, Place, packed_part, require_equal
+from fedlap_app.sums.kdf import digest
+from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.pads import CHUNK, Stream, signed_partners
+from fedlap_app.sums.training.shape import SumShape, Words
+
+BACKEND = "mask"
+PROFILE = "training"
+_GROUP = ""
+
+
+def list_hash(job_members: str, members: tuple[str, ...]) -> str:
+    """Hash of a member list, which the server can make too.
+
+    Parameters
+    ----------
+    job_members
+        Hash of all members of the job.
+    members
+        Those on the list.
+    """
+    return digest("training members", job_members, *members)[:16].hex()
+
+
+class Sealer:
+    """What one member does with the sums of a training job."""
+
+    def __init__(self, keys: KeyRing) -> None:
+        self.keys = keys
+        self._weights = checks.Weights()
+
+    def header(self, place: Place, members: tuple[str, ...], shape: SumShape) -> Header:
+        """Header of a sum."""
+        listed = list_hash(self.keys.members_hash, members)
+        about = (BACKEND, PROFILE, self.keys.job, listed, self.keys.key_id)
+        return Header(*about, *place, 0, (shape.summed(len(members)),))
+
+    def seal(
+        self,
+        words: Words,
+        place: Place,
+        members: tuple[str, ...],
+        shape: SumShape,
+        chain: str,
+    ) -> bytes:
+        """Seal words in place; gives them behind their header."""
+        header = self.header(place, members, shape)
+        context = _context(header, members, chain)
+        weights = self._check_weights(context)
+        checks.fill(self._weights.use(weights.key), weights.ones[_GROUP], words, shape.narrow)
+        plus, minus = signed_partners(self.keys.me, members)
+        if self.keys.me == members[0]:
+            plus.append(_GROUP)
+        self._pad(words, shape.narrow, context, plus, minus)
+        return b"".join((header.of(self.keys.me).pack(), words.data))
+
+    def open(
+        self,
+        data: bytes | memoryview,
+        place: Place,
+        members: tuple[str, ...],
+        shape: SumShape,
+        chain: str,
+    ) -> Words:
+        """Words of a sum, checked; anything else is refused with its reason."""
+        header = self.header(place, members, shape)
+        packed = header.pack()
+        if packed_part(data) != packed:
+            require_equal(Header.unpack(data)[0], header)
+        body = memoryview(data)[len(packed) :]
+        expected = 8 * (header.length + checks.SLOTS)
+        if len(body) != expected:
+            raise ProtocolError(
+                f"A sum of {len(body)} bytes came where {expected} were expected; "
+                "it was cut or altered."
+            )
+        words = np.frombuffer(body, dtype="<u8").copy()
+        context = _context(header, members, chain)
+        self._pad(words, shape.narrow, context, [], [_GROUP])
+        weights = self._check_weights(context)
+        drawn = self._weights.use(weights.key)
+        checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow)
+        return words
+
+    def _check_weights(self, context: str) -> StepWeights:
+        about = self.keys.group_secret(f"training checks {context}")
+        return StepWeights.draw(about, (_GROUP,))
+
+    def _pad(
+        self, words: Words, narrow: int, context: str, plus: list[str], minus: list[str]
+    ) -> None:
+        """Add the pads shared with some, and take off those shared with others."""
+        purpose = f"training pads {context}"
+        added = [Stream(self.keys.pad_secret(peer, purpose)) for peer in plus]
+        taken = [Stream(self.keys.pad_secret(peer, purpose)) for peer in minus]
+        for part, word in ((words[:narrow], "<u4"), (words[narrow:], "<u8")):
+            for start in range(0, part.size, CHUNK):
+                chunk = part[start : start + CHUNK]
+                numbers = chunk.view(word)
+                for stream in added:
+                    np.add(numbers, stream.next(chunk.size).view(word), out=numbers)
+                for stream in taken:
+                    np.subtract(numbers, stream.next(chunk.size).view(word), out=numbers)
+
+
+def _context(header: Header, members: tuple[str, ...], chain: str) -> str:
+    """Everything that the contributors to a sum must agree on."""
+    return digest("training sum", header.pack(), chain, *members).hex()

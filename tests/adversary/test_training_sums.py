@@ -1,0 +1,106 @@
+"""A server that has one member on its side, against sealed training: what is left to them.
+
+It holds that member's keys, so it opens every sum and can make sums of its own.
+"""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from fedlap_app.errors import ConsentError, ProtocolError
+from fedlap_app.sums.checks import PRIME, SLOTS
+from fedlap_app.sums.training import sealing
+from tests.sums.training.federation import SHAPE, Federation
+
+ACCOMPLICE = "client-00"
+
+
+@pytest.fixture
+def federation(tmp_path):
+    """Six members whose means may have a norm of one half."""
+    return Federation(tmp_path / "run", 6, largest_step=0.5, shape=SHAPE).begin()
+
+
+def flat(mean):
+    return np.concatenate([mean[tensor.name].reshape(-1) for tensor in SHAPE.tensors])
+
+
+def forged(some, turn, mean):
+    """A sum of a server and a member that all others will take for right."""
+    sealer = sealing.Sealer(some.rings[ACCOMPLICE])
+    words = SHAPE.encode(mean, 1.0, [0.0] * SHAPE.scores, len(turn.members))
+    header = sealer.header(turn.place, turn.members, SHAPE)
+    context = sealing._context(header, turn.members, some.jobs[ACCOMPLICE].settled.chain)
+    weights, count = sealer._check_weights(context), len(turn.members)
+    inner = sealer._weights.use(weights.key).inner_product(
+        words[:-SLOTS].view(np.int64), SHAPE.narrow
+    )
+    check = (inner + count * weights.ones[""]) % PRIME
+    words[-SLOTS:] = count, check & 0xFFFFFFFF, check >> 32
+    sealer._pad(words, SHAPE.narrow, context, [""], [])
+    return header.pack() + words.tobytes()
+
+
+def test_a_forged_sum_moves_the_model_by_the_agreed_norm_at_most(federation):
+    some, turn = federation, federation.turn(1)
+    some.seal(turn, some.draw(size=0.1))
+    for norm in (0.49, 0.51, 3.0):
+        mean = {tensor.name: np.ones(tensor.shape) * norm / 19**0.5 for tensor in SHAPE.tensors}
+        data = forged(some, turn, mean)
+        for job in some.jobs.values():
+            if norm > 0.5:
+                with pytest.raises(ProtocolError, match="norm above the agreed"):
+                    job.open(turn, data)
+            else:
+                assert np.linalg.norm(flat(job.open(turn, data).mean)) == pytest.approx(norm)
+
+
+def test_one_forged_sum_a_round_and_the_same_for_all(federation):
+    some, turn = federation, federation.turn(1)
+    drawn = some.draw(size=0.1)
+    data = some.add(turn, some.seal(turn, drawn))
+    other = forged(some, turn, {t.name: np.full(t.shape, 0.1) for t in SHAPE.tensors})
+    for name, job in some.jobs.items():
+        job.open(turn, other if name == "client-01" else data)
+        job.settle()
+        with pytest.raises(ProtocolError, match="out of order"):
+            job.open(turn, other)
+    second = some.turn(2)
+    total = some.add(second, some.seal(second, drawn))
+    for job in some.jobs.values():
+        with pytest.raises(ProtocolError, match="pads do not cancel"):
+            job.open(second, total)
+
+
+def test_the_sums_over_two_lists_show_who_was_left_out_and_no_third_pair_comes(federation):
+    some, drawn = federation, federation.draw(size=0.1)
+    sums, weights = [], []
+    for attempt, names in enumerate((some.names, some.names[:5], some.names[:4])):
+        if attempt:
+            some.weigh(attempt, names)
+        turn = some.turn(1, attempt=attempt, members=names)
+        data = some.add(turn, some.seal(turn, drawn))
+        sums.append(flat(some.jobs[ACCOMPLICE].open(turn, data).mean))
+        weights.append(sum(some.weights[name] for name in names))
+    for attempt, victim in ((1, some.names[5]), (2, some.names[4])):
+        # This is what is left: an update of one member for each change of the list.
+        lost = weights[attempt - 1] * sums[attempt - 1] - weights[attempt] * sums[attempt]
+        found = lost / some.weights[victim]
+        assert np.abs(found - flat(drawn[victim][0])).max() < 1e-5
+    with pytest.raises(ConsentError, match="list-changes"):
+        some.jobs["client-01"].weigh(3, some.names[:3], 1.0)
+
+
+def test_a_store_that_was_set_back_seals_the_same_bytes(federation):
+    some, victim = federation, "client-03"
+    before, drawn = some.root / "before", some.draw(size=0.1)
+    shutil.copytree(some.root / victim, before)
+    turn = some.turn(1)
+    sealed = some.seal(turn, drawn)[victim]
+    some.round(turn, drawn)
+    shutil.rmtree(some.root / victim)
+    before.rename(some.root / victim)
+    with pytest.raises(ProtocolError, match="data of 'client-03' changed"):
+        some.job(victim, data="other data").seal(turn, *drawn[victim])
+    assert some.job(victim).seal(turn, *drawn[victim]) == sealed

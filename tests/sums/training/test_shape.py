@@ -1,0 +1,89 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedlap_app.errors import ProtocolError, RunError
+from fedlap_app.sums.checks import SLOTS
+from fedlap_app.sums.training.shape import SumShape, Tensor
+from tests.sums.training.federation import SHAPE
+
+
+@pytest.mark.parametrize("count", [2, 3, 10, 50])
+def test_sums_are_the_weighted_mean_within_the_resolution(federation, count):
+    weights = np.random.default_rng(1).integers(1, 300, count).astype(float)
+    some = federation(count, weights=weights).begin()
+    drawn = some.draw(seed=count)
+    opened = some.round(some.turn(1), drawn)
+    for tensor in SHAPE.tensors:
+        changes = [drawn[name][0][tensor.name].astype(float) for name in some.names]
+        mean = np.average(changes, axis=0, weights=weights)
+        for each in opened.values():
+            error = np.abs(each.mean[tensor.name] - mean).max()
+            assert error <= count / 2 * 2.0**-tensor.bits * (1 + 1e-6)
+    totals = sum(drawn[name][1] for name in some.names)
+    assert all((each.totals == totals).all() for each in opened.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 40),
+    st.integers(1, 50),
+    st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=9),
+)
+def test_what_fits_does_not_depend_on_the_number_of_members(bits, count, values):
+    tensor = Tensor("x", (len(values),), bits)
+    shape = SumShape((tensor,), 1)
+    change = np.array(values) * np.nextafter(tensor.limit, 0)
+    parts = [shape.encode({"x": change}, 1 / count, [1.0], count) for _ in range(count)]
+    words = sum(parts)
+    words[: shape.narrow] = sum(part[: shape.narrow].view("<u4") for part in parts).view("<u8")
+    error = np.abs(shape.mean(words)["x"] - change).max()
+    assert error <= count / 2 * 2.0**-bits + 1e-9 * tensor.limit
+    assert shape.totals(words).tolist() == [count]
+
+
+@pytest.mark.parametrize("value", [7.9999999, -8.0, 1e30, np.inf, np.nan])
+def test_an_update_out_of_range_is_a_sentence_and_nothing_is_lost(federation, value):
+    some = federation(3).begin()
+    turn, drawn = some.turn(1), some.draw()
+    job = some.jobs["client-00"]
+    change, scores = drawn["client-00"]
+    with pytest.raises(RunError, match=r"change of 'b' in one round is not below 7\.9999") as error:
+        job.seal(turn, {**change, "b": np.full(4, value)}, scores)
+    assert str(value) not in str(error.value)
+    assert job.stored(turn) is None
+    some.round(turn, drawn)
+
+
+def test_a_change_of_another_shape_is_refused(federation):
+    some = federation(3).begin()
+    change, scores = some.draw()["client-00"]
+    job = some.jobs["client-00"]
+    with pytest.raises(ProtocolError, match="change of 'A' is missing"):
+        job.seal(some.turn(1), {"b": change["b"]}, scores)
+    with pytest.raises(ProtocolError, match="5 scores came for a sum of 6"):
+        job.seal(some.turn(1), change, scores[:5])
+
+
+def test_the_norm_of_a_mean_is_bounded_exactly():
+    shape = SumShape((Tensor("x", (2,), 20), Tensor("y", (1,), 24)), 0)
+    words = shape.encode({"x": np.array([3.0, -4.0]), "y": np.array([12.0])}, 1.0, [], 1)
+    shape.require_small(words, 13.0)
+    with pytest.raises(ProtocolError, match="norm above the agreed"):
+        shape.require_small(words, 13.0 - 2.0**-23)
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=30))
+def test_the_norm_holds_for_all_words(numbers):
+    shape = SumShape((Tensor("x", (len(numbers),), 0),), 0)
+    words = np.zeros(shape.narrow + SLOTS, "<u8")
+    words.view("<i4")[: len(numbers)] = numbers
+    squared = sum(Fraction(number) ** 2 for number in numbers)
+    root = float(squared) ** 0.5
+    shape.require_small(words, root * (1 + 1e-9) + 1)
+    if squared > 4:
+        with pytest.raises(ProtocolError):
+            shape.require_small(words, root * (1 - 1e-9) - 1)
