@@ -7,7 +7,7 @@ run, or takes part in a program before training, asks its method for facts and n
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,18 @@ class Schema(NamedTuple):
 
     features: int
     classes: int
+
+
+class Found(Protocol):
+    """What a program before training left at the server."""
+
+    @property
+    def job(self) -> str:
+        """The job that it ran in."""
+
+    @property
+    def told(self) -> Mapping[str, bytes]:
+        """What each member told the server at its end."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +213,7 @@ class Method(ABC):
     # At the server: sees updates, never data. Pure functions of what they are given.
 
     @abstractmethod
-    def start(self, schema: Schema, seed: int, found: Mapping[str, Any]) -> State:
+    def start(self, schema: Schema, seed: int, found: Mapping[str, Found]) -> State:
         """The state before the first round.
 
         Parameters

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import MODEL, Method, Parameters, Records, Schema, State, Turn, Update
+from fedlap_app.methods.base import (
+    MODEL,
+    Found,
+    Method,
+    Parameters,
+    Records,
+    Schema,
+    State,
+    Turn,
+    Update,
+)
 from fedlap_app.seeds import round_seed
 
 if TYPE_CHECKING:
@@ -72,7 +82,7 @@ class FedAvg(Method):
         """What leaves of the trained network's parameters."""
         return {MODEL: parameters}
 
-    def start(self, schema: Schema, seed: int, found: Mapping[str, Any]) -> State:
+    def start(self, schema: Schema, seed: int, found: Mapping[str, Found]) -> State:
         """A fresh model."""
         from fedlap_app.models.parameters import parameters_of
 

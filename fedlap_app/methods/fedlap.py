@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import MODEL, Parameters, Records, Schema, State
+from fedlap_app.methods.base import MODEL, Found, Parameters, Records, Schema, State
 from fedlap_app.methods.fedavg import FedAvg
 from fedlap_app.methods.shared_rows import Places, average, places_of, start_table
 from fedlap_app.models.specs import ROWS
@@ -104,7 +104,7 @@ class FedLap(FedAvg):
         """The model, and the rows of the own nodes."""
         return {**parameters, ROWS: parameters[ROWS][: org.subgraph.num_nodes]}
 
-    def start(self, schema: Schema, seed: int, found: Mapping[str, Any]) -> State:
+    def start(self, schema: Schema, seed: int, found: Mapping[str, Found]) -> State:
         """A fresh model and fresh rows under the names that the organisations gave."""
         named = found["row-names"]
         places = places_of(named.job, named.told)

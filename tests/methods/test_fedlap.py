@@ -3,6 +3,7 @@
 import csv
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,17 +41,20 @@ def method_of(settings):
 NAMES = {"one": b"a" * KEY_BYTES + b"b" * KEY_BYTES, "two": b"c" * KEY_BYTES + b"b" * KEY_BYTES}
 
 
+NAMED = {"row-names": SimpleNamespace(job="job", told=NAMES)}
+
+
 def test_the_model_of_the_server_has_no_rows(settings):
     method = method_of(settings)
     assert isinstance(method.model(Schema(12, 3), 0), RowModel)
-    state = method.start(Schema(12, 3), 0, {"row-names": ("job", NAMES)})
+    state = method.start(Schema(12, 3), 0, NAMED)
     assert ROWS not in state.model
     assert {name.split(".")[0] for name in state.model} >= {"features", "structure"}
 
 
 def test_a_member_gets_its_own_rows_and_copies_are_averaged(settings):
     method = method_of(settings)
-    state = method.start(Schema(12, 3), 0, {"row-names": ("job", NAMES)})
+    state = method.start(Schema(12, 3), 0, NAMED)
     sent = {name: method.send(state, name) for name in NAMES}
     one, two = (sent[name][RECORD]["job"] for name in NAMES)
     assert one.shape == (2, settings.structure_width)
