@@ -20,6 +20,7 @@ from fedlap_app.flower.server.run_folder import CONFIG, OFFLINE, RunFolder
 from fedlap_app.flower.server.status import Board, BoardObserver
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.settings import Settings
+from fedlap_app.sums.program import Extent
 
 _METHODS = {
     "fedlap+": run_fedavg,
@@ -79,7 +80,8 @@ def _phases(
     told = BoardObserver(board, observer)
     basis = ""
     if settings.needs_basis:
-        board.phase("offline", "steps", settings.offline_spec.rounds())
+        extent = Extent(features=members[0].features)
+        board.phase("offline", "steps", settings.offline_spec.rounds(extent))
         log_progress = LogProgress()
 
         def progress(number: int, rounds: int) -> None:
