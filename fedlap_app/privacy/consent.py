@@ -184,9 +184,9 @@ class Consent:
     def allowed(self) -> str:
         """What the limits leave, for the organisation's own eyes."""
         so_far = self.all_exchanged()
-        says = (
-            f"{so_far} vectors exchanged since the graph last changed, AUC {self.auc(so_far):.4f}"
-        )
+        counts = {kind: self.exchanged(kind) for kind in (VECTORS, FEATURES)}
+        counted = " and ".join(f"{n} {kind}" for kind, n in counts.items() if n or kind == VECTORS)
+        says = f"{counted} exchanged since the graph last changed, AUC {self.auc(so_far):.4f}"
         if self.policy.largest_auc is not None:
             most = largest_vectors_auc(
                 self.subgraph.num_nodes, self.density, self.policy.largest_auc

@@ -21,7 +21,7 @@ from fedlap_app.studies.attacks.server import Exchange
 from fedlap_app.studies.attacks.views import ClientView
 from fedlap_app.sums.job import live
 from fedlap_app.sums.job.iteration import Iteration
-from fedlap_app.sums.programs.krylov import KrylovHalf
+from fedlap_app.sums.programs.krylov_half import KrylovHalf
 
 if TYPE_CHECKING:
     from flwr.app import RecordDict

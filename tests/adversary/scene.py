@@ -92,7 +92,8 @@ class Scene:
         return HelloReply.unpack(reply).card
 
     def coordinator(self, hello, names=None):
-        choices = Choices(hello, self.settings.hide_topology, resume=False, refresh=True)
+        spec = self.settings.offline_spec
+        choices = Choices(hello, spec.program, spec.hide_topology, resume=False, refresh=True)
         return Coordinator(names or self.names, choices, Checkpoints(self.root / "server"))
 
     def run(self, hello, *, rounds=10_000, coordinator=None, **changes):

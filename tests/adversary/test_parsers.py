@@ -163,7 +163,7 @@ def mutate_replies(settings, grid, names, tmp_path, copies, seed):
     """Let a server take the replies of a run again, each time with one that is mutated."""
     rng, count = random.Random(seed), 0
     spec = settings.offline_spec
-    choices = Choices(grid.hello, backend=spec.backend, profile=spec.profile)
+    choices = Choices(grid.hello, spec.program, backend=spec.backend, profile=spec.profile)
     coordinator = Coordinator(names, choices, Checkpoints(tmp_path / "server"))
     stated = {"round_trips": 1, "bytes_up": 2, "bytes_down": 3, "seconds": 4.0}
     price = dict.fromkeys(names, stated)
@@ -206,7 +206,7 @@ def test_many_mutated_messages_break_nobody(settings, tmp_path, seed):
 
 
 def test_an_unreadable_contribution_ends_with_a_sentence():
-    agreed = sums.Agreed("mask", "", "0" * 32, "0" * 32, 1)
+    agreed = sums.Agreed("mask", "", "0" * 32, "0" * 32, "krylov", 1)
     for data in (b"", b"FLS", encode("x"), b"FLS" + b"\xff" * 200, b"\0" * 4096):
         with pytest.raises(FedLapError, match=r"does not begin with a header|format version"):
             sums.StepSums(agreed, lambda recipient: ("a", "b")).add("a", data)

@@ -80,3 +80,14 @@ def test_a_partner_checks_the_slots_it_is_told():
         read_shared(layout.share(np.array([1, 1])), 2)
     with pytest.raises(ProtocolError, match="lie beyond"):
         read_shared(good[:-4] + b"\x10\0\0\0", 5)
+
+
+def test_rows_to_which_nobody_may_contribute_have_no_slot_for_partners():
+    layout = make_layout(10, np.random.default_rng(0), multiple=16)
+    unheard = np.arange(10) % 2 == 0
+    told = layout.share(np.arange(5), unheard)
+    assert len(told) == len(layout.share(np.arange(5)))  # its length tells nothing
+    _, slots = read_shared(told, 5, unheard=True)
+    assert slots.tolist() == [-1, layout.slot_of[1], -1, layout.slot_of[3], -1]
+    with pytest.raises(ProtocolError, match="lie beyond"):
+        read_shared(told, 5)

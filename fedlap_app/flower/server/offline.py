@@ -21,6 +21,7 @@ from fedlap_app.sums.job.messages import CARDS, HELLO
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.program import Extent, Program
+from fedlap_app.sums.programs import Krylov, RowNames
 
 Progress = Callable[[int, int], None]
 
@@ -54,7 +55,7 @@ def run_offline(
     grid: MemberGrid,
     members: Sequence[Member],
     settings: Settings,
-    program: str | Program = "krylov",
+    program: str | Program = Krylov.name,
     *,
     progress: Progress | None = None,
 ) -> OfflineOutcome:
@@ -89,7 +90,8 @@ def run_offline(
                 _warn(coordinator, settings, spec)
             coordinator.checkpoint(price.to_json())
             progress(0 if kind in HANDSHAKE else step - 1, rounds)
-    log(INFO, "Sealed sums, %s: %s", spec.program.name, _how(coordinator))
+    how = "reused" if coordinator.reused else "finished"
+    log(INFO, "Sealed sums, %s: %s", spec.program.name, how)
     price.update()
     return OfflineOutcome(
         job=coordinator.request.job,
@@ -100,15 +102,11 @@ def run_offline(
     )
 
 
-def _how(coordinator: Coordinator) -> str:
-    return "reused" if coordinator.reused else "finished"
-
-
 def name_rows(
     grid: MemberGrid, members: Sequence[Member], settings: Settings
 ) -> tuple[str, dict[str, bytes]]:
     """Names of every member's rows, and the job that gave them."""
-    outcome = run_offline(grid, members, settings, "row-names")
+    outcome = run_offline(grid, members, settings, RowNames.name)
     return outcome.job, dict(outcome.told)
 
 
@@ -150,7 +148,9 @@ def _place(coordinator: Coordinator) -> tuple[str, int]:
 
 
 def _warn(coordinator: Coordinator, settings: Settings, spec: OfflineSpec) -> None:
-    """Say once what the settings give away; the ring that is asked holds no key."""
+    """Say once what the settings give away of sums; the ring that is asked holds no key."""
+    if not spec.program.sums:
+        return
     roster = coordinator.roster
     ring = KeyRing(roster.names[0], roster.names, roster.job, roster.members_hash, {})
     with warnings.catch_warnings():

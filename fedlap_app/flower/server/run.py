@@ -22,6 +22,7 @@ from fedlap_app.flower.server.status import Board, BoardObserver
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings
+from fedlap_app.sums.program import Extent
 
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
@@ -108,7 +109,9 @@ def _offline(
     folder: RunFolder,
 ) -> OfflineOutcome:
     """Run a program before training; the board and the log follow."""
-    board.phase("offline", "steps", settings.spec_of(program).rounds())
+    board.phase(
+        "offline", "steps", settings.spec_of(program).rounds(Extent(features=members[0].features))
+    )
     log_progress = LogProgress()
 
     def progress(number: int, rounds: int) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fedlap_app.graphs.graph import Graph, cut
+from fedlap_app.store.job_files import JobFiles
 from fedlap_app.sums.job.checkpoint import Checkpoints
 from fedlap_app.sums.job.coordinator import Choices, Coordinator
 from fedlap_app.sums.job.live import forget as forget_live
@@ -113,6 +114,52 @@ class Phase:
         bases = self.bases()
         U = np.vstack([bases[part.name].U for part in self.parts])
         return U, next(iter(bases.values())).eigenvalues
+
+
+class KilledError(Exception):
+    """Stands for the end of a process."""
+
+
+class Deadly:
+    """Each write of each member kills the process once, just before or just after it.
+
+    Parameters
+    ----------
+    owner, name
+        Class and name of the method that writes; it is replaced.
+    moment
+        "before" or "after" the write.
+    """
+
+    def __init__(self, monkeypatch, owner, name, moment):
+        self.died, self._asked = set(), []
+        original = getattr(owner, name)
+
+        def deadly(writer, first, *rest):
+            # Handles of files differ from run to run; a write is known by its place among all.
+            this = (*self._asked, first if owner is JobFiles else "")
+            first_time = bool(self._asked) and this not in self.died
+            self.died.add(this)
+            if first_time and moment == "before":
+                raise KilledError
+            done = original(writer, first, *rest)
+            if first_time:
+                raise KilledError
+            return done
+
+        monkeypatch.setattr(owner, name, deadly)
+
+    def answer(self, member, request):
+        """Start again as often as the process dies."""
+        self._asked[:] = member.party.name, request.kind, request.step
+        while True:
+            try:
+                reply = member.answer(request)
+            except KilledError:
+                forget_live()
+            else:
+                self._asked.clear()
+                return reply
 
 
 @pytest.fixture(autouse=True)

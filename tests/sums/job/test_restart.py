@@ -11,11 +11,9 @@ from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.job.messages import HelloReply, Request
 from fedlap_app.sums.job.secrets import stored_secrets
 
+from .conftest import Deadly, KilledError
+
 SOLVERS = ["block-lanczos", "dcgs2"]
-
-
-class KilledError(Exception):
-    """Stands for the end of a process."""
 
 
 def undisturbed(make_phase, **spec):
@@ -55,38 +53,10 @@ def test_a_client_killed_at_every_write(make_phase, monkeypatch, moment, method,
     expected = undisturbed(make_phase, solver=solver)
     owner, name = method.split(".")
     owner = {"JobFiles": JobFiles, "Newest": Newest}[owner]
-    original = getattr(owner, name)
-    asked, died = [], set()
-
-    def deadly(self, first, *rest):
-        # Handles of files differ from run to run; a write is known by its place among all.
-        this = (*asked, first if owner is JobFiles else "")
-        first_time = bool(asked) and this not in died
-        died.add(this)
-        if first_time and moment == "before":
-            raise KilledError
-        done = original(self, first, *rest)
-        if first_time:
-            raise KilledError
-        return done
-
-    def restarted(member, request):
-        asked[:] = member.party.name, request.kind, request.step
-        while True:
-            try:
-                return member.answer(request)
-            except KilledError:
-                forget_live()
-
-    def answer(member, request):
-        reply = restarted(member, request)
-        asked.clear()
-        return reply
-
-    monkeypatch.setattr(owner, name, deadly)
+    deadly = Deadly(monkeypatch, owner, name, moment)
     phase = make_phase(solver=solver)
-    phase.run(around=answer)
-    assert len(died) >= (3 if owner is JobFiles else 21)
+    phase.run(around=deadly.answer)
+    assert len(deadly.died) >= (3 if owner is JobFiles else 21)
     assert same(phase, expected)
     assert [r for *_, r in phase.log] == [r for *_, r in expected.log]
 

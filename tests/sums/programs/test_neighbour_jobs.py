@@ -16,16 +16,13 @@ from fedlap_app.studies.audit.ledger_report import job_report, report_text
 from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.program import Extent
 from fedlap_app.sums.programs import NeighbourSums
+from tests.sums.job.conftest import Deadly
 
 from .conftest import gathered
 
 PROGRAM = NeighbourSums(hops=2, scaling="sym", block=3)
 # Marks and three blocks of the seven columns, or of these and the marks of the second hop.
 ROUNDS = 2 * (1 + 3)
-
-
-class KilledError(Exception):
-    """Stands for the end of a process."""
 
 
 @pytest.fixture
@@ -78,35 +75,10 @@ def test_a_new_process_for_every_message(make_sums, undisturbed):
 )
 def test_a_client_killed_at_every_write(make_sums, undisturbed, monkeypatch, owner, name, moment):
     """Each write of each member kills the process once, just before or just after it."""
-    original = getattr(owner, name)
-    asked, died = [], set()
-
-    def deadly(self, first, *rest):
-        this = (*asked, first if owner is JobFiles else "")
-        first_time = bool(asked) and this not in died
-        died.add(this)
-        if first_time and moment == "before":
-            raise KilledError
-        done = original(self, first, *rest)
-        if first_time:
-            raise KilledError
-        return done
-
-    def answer(member, request):
-        asked[:] = member.party.name, request.kind, request.step
-        while True:
-            try:
-                reply = member.answer(request)
-            except KilledError:
-                forget_live()
-            else:
-                asked.clear()
-                return reply
-
-    monkeypatch.setattr(owner, name, deadly)
+    deadly = Deadly(monkeypatch, owner, name, moment)
     phase = make_sums()
-    phase.run(around=answer)
-    assert len(died) >= 3
+    phase.run(around=deadly.answer)
+    assert len(deadly.died) >= 3
     assert same(phase, undisturbed)
     assert [reply for *_, reply in phase.log] == [reply for *_, reply in undisturbed.log]
 

@@ -19,7 +19,7 @@ from fedlap_app.studies.planning.traffic import traffic_of
 from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.job.messages import HELLO, Request
 from fedlap_app.sums.programs import NeighbourSums
-from fedlap_app.sums.programs.neighbour_sums import NeighbourResults
+from fedlap_app.sums.programs.neighbour_half import NeighbourResults
 
 from .conftest import bases, phase
 from .test_consent import deployed, folders, limit, of  # noqa: F401 - a fixture among them
