@@ -295,8 +295,8 @@ class Settings:
     @property
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
-        own = RowNames if RowNames.name in method_class(self.method).programs else Krylov
-        return own.name, NeighbourSums.name
+        first = RowNames.name if RowNames.name in self.programs else Krylov.name
+        return tuple(dict.fromkeys((first, *self.programs, NeighbourSums.name)))
 
     @property
     def krylov(self) -> Krylov:

@@ -55,7 +55,7 @@ class Post:
         self, grid: MemberGrid, members: Sequence[Member], settings: Settings, program: str
     ) -> None:
         self._grid = grid
-        self._about = {} if program == settings.programs[0] else {PROGRAM: program}
+        self._about = {} if program == settings.possible_programs[0] else {PROGRAM: program}
         self._nodes = {member.name: member.node_id for member in members}
         self._limit = part_bytes(settings.message_mb)
         self._timeout = settings.step_timeout

@@ -73,7 +73,7 @@ def audit_federation(
     program
         Name of a program of sealed sums (default: the method's own one).
     """
-    program = program or settings.programs[0]
+    program = program or settings.possible_programs[0]
     settings, subgraphs = find_subgraphs(settings)
     graph = density_of(subgraphs)
     exchanged = exchanged_vectors(settings)
@@ -115,7 +115,7 @@ def audit_organisation(
 
     Its own rows of a finished basis are used where its store holds one that kept all vectors.
     """
-    program = program or settings.programs[0]
+    program = program or settings.possible_programs[0]
     part = read_folder(folder, directed=settings.directed)
     exchanged = exchanged_vectors(settings)
     store = Path(settings.store_dir) if settings.store_dir else folder / "store"
