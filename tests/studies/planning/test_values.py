@@ -13,11 +13,11 @@ def test_pads_and_numbers_are_those_that_a_run_applies(clients, monkeypatch):
     applied = {"put on": 0, "taken off": 0}
     change = Pads.change
 
-    def counted(self, words, place, recipient, *, add=(), subtract=()):
+    def counted(self, words, place, recipient, *, add=(), subtract=(), **more):
         opening = recipient == self._keys.me or (not recipient and not add and subtract == ("",))
         way = "taken off" if opening else "put on"
         applied[way] += words.size * (len(add) + len(subtract))
-        return change(self, words, place, recipient, add=add, subtract=subtract)
+        return change(self, words, place, recipient, add=add, subtract=subtract, **more)
 
     monkeypatch.setattr(Pads, "change", counted)
     settings = parse_settings(
