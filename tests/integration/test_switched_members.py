@@ -31,6 +31,11 @@ CONFIG = {
     "backend": "mask",
     "step-timeout": 600.0,
 }
+CLIENT = """
+from flwr.clientapp import ClientApp
+
+app = ClientApp()
+"""
 SERVER = """
 import json, os, sqlite3, time
 
@@ -103,7 +108,9 @@ def dishonest(federation, folder, changed):
     (project / "server_app").mkdir(parents=True)
     (project / "client_app").mkdir()
     (project / "client_app" / "__init__.py").write_text("")
-    (project / "client_app" / "app.py").write_text("from flwr.clientapp import ClientApp\n\napp = ClientApp()\n")
+    (project / "client_app" / "app.py").write_text(
+        "from flwr.clientapp import ClientApp\n\napp = ClientApp()\n"
+    )
     facts = {"changed": changed, "database": str(federation.database), "told": str(told)}
     (project / "server_app" / "__init__.py").write_text("")
     (project / "server_app" / "app.py").write_text(SERVER.format(**facts))
