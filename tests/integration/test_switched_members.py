@@ -148,7 +148,7 @@ def test_a_run_asks_for_less_protection(federation, changed, reason):
 
 def test_a_stranger_joins_a_run_that_asks_for_trust(federation):
     """The victim's federation file does not know the third organisation."""
-    file = federation.folder(VICTIM) / "data" / "federation.toml"
+    file = federation.folder(VICTIM) / "federation.toml"
     before = file.read_text()
     start, *members = before.split("[[members]]")
     known = [each for each in members if tomllib.loads(each)["name"] != STRANGER]
