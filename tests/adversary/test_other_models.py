@@ -102,3 +102,21 @@ def test_messages_that_lack_what_they_need(begun, kind):
         RecordDict({"config": ConfigRecord({f"k{n}": "v" * 1000 for n in range(10_000)})}),
     ):
         require_refused(server.ask(kind, content), store)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"hidden": "65536,65536"},
+        {"hidden": ",".join(["16384"] * 40)},
+        {"method": "fedlap+", "structure_width": 65536, "structure_hidden": "65536"},
+    ],
+)
+def test_a_run_that_asks_for_a_giant_model(tmp_path, changed):
+    """Whoever starts a run says how wide the layers are for which a client takes memory."""
+    folders, subgraphs = write_organisations(tmp_path / "orgs")
+    server = Coordinator(folders, settings_of(**changed))
+    assert not isinstance(server.join(), str)
+    reply = server.train(model_of(subgraphs[0]))
+    require_refused(reply, folders[0] / "store")
+    assert "parameters where 268435456 are the most" in reply

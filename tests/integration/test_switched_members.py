@@ -136,7 +136,6 @@ def test_one_member_is_switched_and_nobody_begins(federation, tmp_path, changed)
     [
         ({"backend": "plain"}, "backends = ckks, mask does not allow backend = 'plain'"),
         ({"backend": "ckks", "insecure-no-pads": True}, "unpadded-sums = false does not allow"),
-        ({"hide-topology": False}, "hide-topology = true does not allow"),
     ],
 )
 def test_a_run_asks_for_less_protection(federation, changed, reason):
