@@ -10,27 +10,14 @@ import tomllib
 
 import pytest
 
-from fedlap_app.graphs.federation import DataSpec
 from tests.integration.federation import ROOT, Federation
 from tests.integration.network import Loopback
 from tests.integration.processes import wait_for
+from tests.integration.test_consent import BANKS, CONFIG
 
 pytestmark = pytest.mark.integration
-BANKS = DataSpec(dataset="banks", clients=3, accounts=300)
 LIMIT = 300.0
 VICTIM, STRANGER = "bank-01", "bank-02"
-CONFIG = {
-    "method": "fedlap+",
-    "rounds": 1,
-    "local-epochs": 1,
-    "self-training": 0,
-    "hidden": "8",
-    "structure-width": 8,
-    "vectors": 4,
-    "block": 2,
-    "backend": "mask",
-    "step-timeout": 600.0,
-}
 CLIENT = """
 from flwr.clientapp import ClientApp
 
