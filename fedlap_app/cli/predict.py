@@ -17,6 +17,7 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.models.model_file import FILE, ModelFile
 from fedlap_app.settings import parse_settings
 from fedlap_app.store import places
+from fedlap_app.store.files import write_shared
 
 Row = tuple[str, str, str]
 
@@ -105,7 +106,6 @@ def _write(folder: Path, rows: list[Row]) -> Path:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(("id", "predicted", "probability"))
     writer.writerows(rows)
-    target, temporary = folder / "predictions.csv", folder / ".predictions.part"
-    temporary.write_text(buffer.getvalue(), encoding="utf-8")
-    temporary.replace(target)
+    target = folder / "predictions.csv"
+    write_shared(target, buffer.getvalue().encode())
     return target

@@ -27,7 +27,7 @@ def task_of(content: RecordDict) -> Task:
 def number_in(content: RecordDict, key: str) -> int:
     """A whole number of a message's configuration."""
     value = _config(content).get(key)
-    if not isinstance(value, int):
+    if type(value) is not int:  # True is 1, but no number
         raise ProtocolError(f"the message carries no {key}: it was not made by this app's server")
     return value
 

@@ -75,7 +75,7 @@ def parse_file(path: Path) -> dict[str, Any]:
         ) from None
     except UnicodeDecodeError:
         raise DataError(f"{path} is not UTF-8 text: save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise DataError(f"{path} is not valid TOML ({error}): correct it.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): check the folder.") from None

@@ -1,7 +1,9 @@
 """What a model and its training look like, checked once where the values enter."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, get_args
 
 from fedlap_app.errors import ConfigError
@@ -16,6 +18,19 @@ FEATURES_ALONE, STRUCTURE_ALONE = -1.0, 0.0
 FEATURE_WEIGHTS = (1.0, 0.5, 2.0, FEATURES_ALONE, STRUCTURE_ALONE)
 """What validation chooses from; of equal ones the first."""
 SMOOTHERS = ("sym", "laplacian")  # operators whose regulariser organisations can share
+
+MOST_PARAMETERS = 2**28  # 1 GiB of them: what a run may make an organisation take memory for
+
+
+def _check_size(widths: Sequence[int]) -> None:
+    """Refuse layers that nobody has memory for; whoever starts a run chooses their widths."""
+    count = sum(one * other for one, other in pairwise(widths))
+    if count > MOST_PARAMETERS:
+        raise ConfigError(
+            f"A model with layers of {', '.join(map(str, widths[:8]))} has {count} parameters "
+            f"where {MOST_PARAMETERS} are the most; set smaller ones in hidden, structure-hidden "
+            "or structure-width."
+        )
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -74,6 +89,7 @@ class ModelSpec:
         _check_count("The number of classes", self.num_classes, 1)
         for width in self.hidden:
             _check_count("A hidden layer's width", width, 1)
+        _check_size((self.num_features, *self.hidden, self.num_classes))
         _check_count("The number of hops", self.hops, 0)
         _check_range("The dropout", self.dropout, 0.0, 1.0, "from 0 up to, but not, 1")
         _check_range("The input dropout", self.input_dropout, 0.0, 1.0, "from 0 up to, but not, 1")
@@ -118,6 +134,7 @@ class StructureSpec:
         _check_count("The number of classes", self.num_classes, 1)
         for width in self.hidden:
             _check_count("A hidden layer's width", width, 1)
+        _check_size((self.rank, self.width, *self.hidden, self.num_classes))
         _check_range("The dropout", self.dropout, 0.0, 1.0, "from 0 up to, but not, 1")
         _check_choice("The activation", self.activation, get_args(Activation))
 

@@ -44,7 +44,7 @@ def org_pins(path: Path) -> dict[str, str]:
     """Fingerprints of other organisations, from the table `peers` of org.toml."""
     try:
         peers = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("peers", {})
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"org.toml cannot be read ({type(error).__name__}): correct it") from None
     if not isinstance(peers, dict) or not all(isinstance(mark, str) for mark in peers.values()):
         raise ConfigError(

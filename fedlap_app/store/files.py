@@ -5,7 +5,7 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,10 +31,21 @@ def write_private(path: Path, *content: bytes | memoryview, durable: bool = True
     durable
         Whether it must survive a power failure (default: True).
     """
-    part = _part(path)
+    _write_whole(path, content, durable=durable, mode=OWNER_ONLY)
+
+
+def write_shared(path: Path, content: bytes) -> None:
+    """The same for a file that is no secret: who may read it is the process' own choice."""
+    _write_whole(path, (content,), durable=False, mode=0o666)
+
+
+def _write_whole(
+    path: Path, content: Iterable[bytes | memoryview], *, durable: bool, mode: int
+) -> None:
+    part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
     try:
-        with os.fdopen(_opened(part, _NEW), "wb") as file:
+        with os.fdopen(_opened(part, _NEW, mode), "wb") as file:
             file.writelines(content)
             if durable:
                 file.flush()
@@ -114,13 +125,9 @@ def is_private(path: Path) -> bool:
     return not stat.S_IMODE(path.stat().st_mode) & 0o077
 
 
-def _part(path: Path) -> Path:
-    return path.with_name(f".{path.name}.part")
-
-
-def _opened(path: Path | str, flags: int) -> int:
+def _opened(path: Path | str, flags: int, mode: int = OWNER_ONLY) -> int:
     """Open a file in a folder that is made when it is missing."""
     with contextlib.suppress(FileNotFoundError):
-        return os.open(path, flags, OWNER_ONLY)
+        return os.open(path, flags, mode)
     Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return os.open(path, flags, OWNER_ONLY)
+    return os.open(path, flags, mode)

@@ -38,6 +38,35 @@ def test_one_card_begins_one_job(scene):
             scene.ask(VICTIM, cards_request(job, "h1", cards))
 
 
+def test_of_two_pending_cards_the_newer_one_begins(scene):
+    """Two hellos at once: the first card can begin nothing any more, whenever its CARDS come."""
+    old, old_job = cards_of(scene, "h1", "x")
+    new, new_job = cards_of(scene, "h2", "y")
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="belong to another hello"):
+            scene.ask(VICTIM, cards_request(old_job, "h1", old))
+        with pytest.raises(RefusedError, match="My own card is not among"):
+            scene.ask(VICTIM, cards_request(old_job, "h2", old))
+        scene.ask(VICTIM, cards_request(new_job, "h2", new))
+    assert [path.name.split("-")[1] for path in scene.store(VICTIM).glob("*answered-*")] == [
+        new_job
+    ]
+
+
+@pytest.mark.parametrize("at", [-1, 14])
+def test_cards_with_another_filling_are_not_taken_again(scene, at):
+    """A copy that differs in what fills it up would be another request of the same content."""
+    cards, job = cards_of(scene, "h1", "x")
+    honest = cards_request(job, "h1", cards)
+    altered = bytearray(honest.common)
+    assert altered[at] == 0
+    altered[at] = 1
+    for _ in range(2):
+        with pytest.raises(RefusedError, match=r"not filled up with zeros|comes again with other"):
+            scene.ask(VICTIM, Request("cards", job, 0, bytes(altered)))
+        scene.ask(VICTIM, honest)
+
+
 @pytest.mark.parametrize("rounds", [2, 3, 5])
 def test_a_forgotten_job_never_starts_again(scene, rounds):
     scene.run("h1", rounds=rounds)

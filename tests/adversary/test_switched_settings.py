@@ -3,9 +3,16 @@
 import logging
 
 import pytest
+from flwr.app import ConfigRecord, Message, RecordDict
 
+from client_app.app import app
+from fedlap_app import knobs
+from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
+from fedlap_app.settings import _PRIVATE as PRIVATE
 from fedlap_app.store.packing import pack
-from fedlap_app.sums.job.messages import Request
+from fedlap_app.sums.card import read_card
+from fedlap_app.sums.job.messages import HelloReply, Request
+from fedlap_app.sums.job.parts import asked
 
 from .scene import RefusedError
 
@@ -77,10 +84,57 @@ def test_what_a_policy_allows_is_said_in_its_own_log(scene, caplog):
 def test_a_simulation_is_what_the_node_says(scene, small):
     """A folder of its own makes a deployment, whatever the run configuration names."""
     changes = {"data": str(scene.root / "orgs"), "store_dir": str(scene.root / "elsewhere")}
-    from fedlap_app.sums.job.messages import HelloReply
-
     reply = scene.ask(VICTIM, Request("hello", "", 0, b"h1"), **changes)
     assert not HelloReply.unpack(reply).simulated
     assert not (scene.root / "elsewhere").exists()
     with pytest.raises(RefusedError, match="backends = ckks, mask does not allow"):
         scene.run("h2", backend="plain", **changes)
+
+
+UNSHARED = {
+    "data": "/elsewhere",
+    "run_dir": "/elsewhere",
+    "store_dir": "/elsewhere",
+    "device": "cpu",
+    "encryption_processes": 256,
+    "join_timeout": 1.0,
+    "step_timeout": 1.0,
+    "straggler_timeout": 0.0,
+    "min_clients": 1,
+    "message_mb": 512.0,
+    "resume": False,
+    "refresh_basis": True,
+}
+
+
+def test_what_is_not_compared_changes_no_byte(scene):
+    """Settings outside of the digest, altered at one member at every step after its cards."""
+    assert set(map(knobs.key_of, UNSHARED)) == PRIVATE
+    coordinator = scene.run("h1", rounds=2)
+    while not coordinator.done:
+        backup, request = scene.snapshot(VICTIM), coordinator.requests[VICTIM]
+        scene.run("", coordinator=coordinator, rounds=1)
+        first = next(reply for name, _, reply in reversed(scene.log) if name == VICTIM)
+        after = scene.snapshot(VICTIM)
+        scene.restore(VICTIM, backup)
+        assert scene.ask(VICTIM, request, **UNSHARED) == first
+        scene.restore(VICTIM, after)
+
+
+def test_a_node_with_a_folder_and_a_partition_is_no_simulation(scene):
+    """Nothing beside the folder in the node's configuration makes its keys guessable."""
+    (config,) = folder_configs([scene.folders[VICTIM]])
+    config = {**config, "partition-id": 1, "num-partitions": 3}
+    settings = scene.settings.to_config()
+    grid = InProcessGrid(app, [config], settings, run_id=new_run_id())
+    content = RecordDict(
+        {
+            "own": ConfigRecord({"asked": asked("hello", "", 0)}),
+            "common": ConfigRecord({"body": b"h1"}),
+        }
+    )
+    (node,) = grid.get_node_ids()
+    (reply,) = grid.send_and_receive([Message(content, node, "query.offline")])
+    found = HelloReply.unpack(reply.content["reply"]["body"])
+    assert not found.simulated
+    assert read_card(found.card).fingerprint == scene.marks[VICTIM]

@@ -13,6 +13,7 @@ from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
 from fedlap_app.store import places
+from fedlap_app.store.files import write_shared
 from fedlap_app.sums.programs import Krylov
 
 
@@ -62,7 +63,7 @@ class RunFolder:
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a file of the run atomically; numbers that are not finite become null."""
         text = json.dumps(_jsonable(value), indent=2, allow_nan=False)
-        self._replace(name, (text + "\n").encode())
+        write_shared(self.path / name, (text + "\n").encode())
 
     @property
     def finished(self) -> bool:
@@ -96,16 +97,7 @@ class RunFolder:
 
     def write_model(self, model: ModelFile) -> None:
         """Write the global model as ``model.npz``."""
-        self._replace(model_file.FILE, model.to_bytes())
-
-    def _replace(self, name: str, content: bytes) -> None:
-        temporary = self.path / f".{name}.part"
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(self.path / name)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_shared(self.path / model_file.FILE, model.to_bytes())
 
 
 def _jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value

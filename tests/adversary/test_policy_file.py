@@ -1,0 +1,81 @@
+"""A run asks for less protection; the organisation's policy is absent or says nonsense."""
+
+from dataclasses import replace
+
+import pytest
+
+from .scene import RefusedError
+
+VICTIM = "bank-01"
+LESS = [
+    {"backend": "plain"},
+    {"backend": "ckks", "insecure_no_pads": True},
+    {"hide_topology": False},
+    {"backend": "plain", "trust_on_first_use": True, "insecure_no_pads": False},
+]
+NONSENSE = [
+    'backends = "plain"',
+    "backends = []",
+    'backends = ["none"]',
+    'hide-topology = "no"',
+    "unpadded-sums = 1",
+    "backend = ['plain']",
+    "jobs-a-day = -1",
+    "jobs-a-day = 1e9",
+    "least-scored-nodes = true",
+    "x = " + "[" * 3000 + "]" * 3000,
+]
+
+
+def require_nothing_left(scene):
+    assert not any(scene.contributions(name) for name in scene.names)
+    assert not list(scene.store(VICTIM).glob("offline-*-answered-*"))
+
+
+@pytest.mark.parametrize("changes", LESS)
+@pytest.mark.parametrize("table", ["", "[policy]\n", "[consent]\n", "[Policy]\nbackends = 1\n"])
+def test_what_holds_without_a_policy_is_safe(scene, changes, table):
+    with (scene.folders[VICTIM] / "org.toml").open("a") as file:
+        file.write(table)
+    scene.settings = replace(scene.settings, **changes)
+    with pytest.raises(RefusedError, match="does not allow"):
+        scene.run("h1")
+    require_nothing_left(scene)
+
+
+@pytest.mark.parametrize("line", NONSENSE)
+def test_a_policy_that_cannot_be_read_allows_nothing(scene, line):
+    scene.add(VICTIM, "policy", line)
+    scene.settings = replace(scene.settings, backend="plain")
+    with pytest.raises(RefusedError, match="its data cannot be used"):
+        scene.run("h1")
+    require_nothing_left(scene)
+
+
+def test_an_organisation_file_that_is_cut_allows_nothing(scene):
+    path = scene.folders[VICTIM] / "org.toml"
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(RefusedError, match=r"its data cannot be used|org\.toml"):
+        scene.run("h1")
+    require_nothing_left(scene)
+
+
+def test_a_refusal_names_no_place_on_the_disk(scene):
+    (scene.store(VICTIM) / "offline" / "identity").chmod(0o644)
+    with pytest.raises(RefusedError, match="offline/identity has mode 0644") as refusal:
+        scene.run("h1")
+    assert str(scene.root) not in str(refusal.value)
+
+
+def test_refusals_fill_no_disk(scene, monkeypatch):
+    """Every refused job adds a line to the organisation's own log."""
+    from fedlap_app.store import files
+
+    monkeypatch.setattr(files, "MOST_LOG_BYTES", 2000)
+    scene.settings = replace(scene.settings, backend="plain")
+    for number in range(30):
+        with pytest.raises(RefusedError, match="does not allow"):
+            scene.run(f"h{number}")
+    logs = scene.store("bank-00") / "offline" / "consent.log"
+    assert 0 < logs.stat().st_size < 3000
+    assert logs.stat().st_mode & 0o077 == 0
