@@ -8,11 +8,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import domain_of
 from fedlap_app.models.specs import parse_widths
 from fedlap_app.presets import read_preset
-from fedlap_app.settings import (
-    Settings,
-    parse_settings,
-    setting_keys,
-)
+from fedlap_app.settings import KNOBS, Settings, parse_settings
 
 ROOT = Path(__file__).parents[1]
 PRESETS = sorted((ROOT / "conf").rglob("*.toml"))
@@ -26,7 +22,7 @@ def test_pyproject_holds_every_setting_with_its_default():
 def test_every_setting_in_pyproject_has_a_comment():
     lines = (ROOT / "pyproject.toml").read_text().splitlines()
     start = lines.index("[tool.flwr.app.config]")
-    for key in setting_keys():
+    for key in KNOBS:
         row = next(i for i in range(start, len(lines)) if lines[i].startswith(f"{key} = "))
         assert lines[row - 1].startswith("# "), key
 
