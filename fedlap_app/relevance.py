@@ -27,9 +27,9 @@ PROGRAMS = {
 def read_by(method: str, *, spectral: bool = False) -> frozenset[str]:
     """Keys that have an effect on a run of a method."""
     kind = method_class(method)
-    programs = {*kind.programs, KRYLOV} if spectral and not kind.pooled else kind.programs
-    sealed = (PROGRAMS.get(program, keys_of(SumOptions)) for program in programs)
-    return ALWAYS.union(kind.reads, *sealed)
+    read = ALWAYS | kind.reads if kind.pooled else ALWAYS | kind.reads | {"spectral"}
+    programs = {*kind.programs, KRYLOV} if spectral and "spectral" in read else kind.programs
+    return read.union(*(PROGRAMS.get(program, keys_of(SumOptions)) for program in programs))
 
 
 def readers_of(key: str, methods: Collection[str] = BUILT_IN) -> tuple[str, ...]:
@@ -37,13 +37,18 @@ def readers_of(key: str, methods: Collection[str] = BUILT_IN) -> tuple[str, ...]
     return tuple(each for each in methods if key in read_by(each))
 
 
+def group_readers(group: type) -> tuple[str, ...]:
+    """Methods that come with the app and read most of a group."""
+    keys = keys_of(group)
+    return tuple(each for each in BUILT_IN if 2 * len(read_by(each) & keys) > len(keys))
+
+
 def title_of(group: type) -> str:
-    """Title of a group of knobs, with the methods that read most of it unless all do."""
+    """Title of a group of knobs, with the methods that read it unless all do."""
     if not issubclass(group, Options):
         return "Options of the method"
-    keys = keys_of(group)
-    readers = [each for each in BUILT_IN if 2 * len(read_by(each) & keys) > len(keys)]
-    return group.title if len(readers) == len(BUILT_IN) else f"{group.title} ({', '.join(readers)})"
+    readers = group_readers(group)
+    return group.title if readers == BUILT_IN else f"{group.title} ({', '.join(readers)})"
 
 
 def choose(
@@ -88,7 +93,7 @@ def _unread(values: Mapping[str, object]) -> dict[str, str]:
 
 def _reason(key: str, value: object, method: str) -> str:
     readers = readers_of(key, names())
-    basis = " or with spectral = true" if key in PROGRAMS[KRYLOV] - {"spectral"} else ""
+    basis = " or with spectral = true" if key in PROGRAMS[KRYLOV] and key != "spectral" else ""
     return (
         f"{key} = {toml(value)} has no effect on method '{method}', only on "
         f"{', '.join(readers)}{basis}: leave it out, or try method = '{readers[0]}'"
