@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import domain_of
+from fedlap_app.knobs import domain_of, keys_of
 from fedlap_app.models.specs import parse_widths
 from fedlap_app.presets import read_preset
-from fedlap_app.settings import KNOBS, Settings, parse_settings
+from fedlap_app.settings import GROUPS, KNOBS, Settings, parse_settings
 
 ROOT = Path(__file__).parents[1]
 PRESETS = sorted((ROOT / "conf").rglob("*.toml"))
@@ -101,6 +101,21 @@ def test_a_whole_number_serves_as_a_number():
 def test_widths():
     assert parse_widths("128, 64") == (128, 64)
     assert parse_widths("") == ()
+
+
+def test_groups_own_every_knob_once():
+    owned = [key for group in GROUPS for key in keys_of(group)]
+    assert sorted(owned) == sorted(KNOBS)
+    assert list(KNOBS)[:2] == ["method", "seed"]
+    assert len({group.title for group in GROUPS}) == len(GROUPS)
+
+
+def test_private_is_what_changes_nothing_that_leaves():
+    assert {key for key, entry in KNOBS.items() if domain_of(entry).private} == {
+        "data", "run-dir", "store-dir", "device", "encryption-processes", "join-timeout",
+        "step-timeout", "straggler-timeout", "min-clients", "message-mb", "resume",
+        "refresh-basis",
+    }  # fmt: skip
 
 
 def test_digest_ignores_where_files_lie_and_nothing_else():
