@@ -45,11 +45,12 @@ integration-ci: setup  ## four of these tests
 faults: setup  ## kill processes, cut the network, fill a disk; needs root
 	$(BIN)/python -m pytest -m faults --durations=0
 
-lint: setup  ## ruff, mypy and who may import whom
+lint: setup  ## ruff, mypy, who may import whom, and whether what is generated is current
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/reference.py --check
 
 bench: setup  ## measure what the in-process grid costs
 	$(BIN)/fedlap bench grid $(ARGS)

@@ -3,8 +3,9 @@
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from fedlap_app.errors import ConfigError
 
@@ -16,31 +17,76 @@ _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values that a knob may take; bounds are inclusive."""
+    """The values that a knob may take, and what else there is to know about it.
+
+    Attributes
+    ----------
+    help, more
+        One line, and what only the reference of the settings adds.
+    choices, open
+        The texts that it takes; open: there are others, which its reader checks.
+    low, high
+        Bounds, inclusive.
+    advanced
+        Whether only ``--help-all`` shows it.
+    private
+        Whether it changes nothing that leaves an organisation.
+    folder
+        Whether it names a folder.
+    only
+        Key of another knob and the values of that one without which this one has no effect.
+    """
 
     help: str
+    more: str = ""
     choices: tuple[str, ...] = ()
+    open: bool = False
     low: float | None = None
     high: float | None = None
-    open: bool = False  # whether there are other choices, which its reader checks
+    advanced: bool = False
+    private: bool = False
+    folder: bool = False
+    only: tuple[str, tuple[str, ...]] | None = None
 
 
-def knob(
-    default: Value,
-    help: str,
-    *,
-    choices: tuple[str, ...] = (),
-    low: float | None = None,
-    high: float | None = None,
-    open: bool = False,
-) -> Any:  # noqa: ANN401 - dataclasses.field is typed as the field's own type
+class Options:
+    """A group of knobs: the dataclass of a room or of a method, whose settings it makes up.
+
+    Attributes
+    ----------
+    title
+        What the group is called on the command line and in the reference of the settings.
+    """
+
+    title: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Refuse values that do not go together."""
+
+
+def knob(default: Value, help: str, **domain: Any) -> Any:  # noqa: ANN401 - fields of `Domain`
     """Declare a dataclass field as a knob."""
-    return field(default=default, metadata={"domain": Domain(help, choices, low, high, open)})
+    return field(default=default, metadata={"domain": Domain(help, **domain)})
 
 
 def entries_of(cls: type) -> "list[Field[Any]]":
     """Fields of a dataclass that `knob` declared."""
     return [entry for entry in fields(cls) if "domain" in entry.metadata]
+
+
+def groups_of(cls: type) -> list[type[Options]]:
+    """Groups that a dataclass is put together from, in the order of their knobs."""
+    return [base for base in reversed(cls.__mro__) if "title" in vars(base)]
+
+
+def keys_of(*groups: type) -> frozenset[str]:
+    """Keys of the knobs of some groups."""
+    return frozenset(key_of(entry.name) for group in groups for entry in entries_of(group))
+
+
+def by_key(cls: type) -> "dict[str, Field[Any]]":
+    """Knobs of a dataclass by their keys."""
+    return {key_of(entry.name): entry for entry in entries_of(cls)}
 
 
 def domain_of(entry: "Field[Any]") -> Domain:
@@ -71,34 +117,34 @@ def nearest(value: str, choices: Iterable[str]) -> str:
 
 def build(cls: type[T], values: Mapping[str, object]) -> T:
     """Make the dataclass `cls` from kebab-case keys; refuse what its knobs do not allow."""
-    entries = {key_of(entry.name): entry for entry in entries_of(cls)}
+    entries = by_key(cls)
     arguments: dict[str, Value] = {}
     for key, value in values.items():
         if key not in entries:
             raise ConfigError(
                 f"unknown setting '{key}': the nearest valid one is '{nearest(key, entries)}'"
             )
-        arguments[entries[key].name] = _checked(key, value, entries[key])
+        arguments[entries[key].name] = checked(value, entries[key])
     return cls(**arguments)
 
 
-def parse_text(cls: type[T], key: str, text: str) -> Value:
-    """Value of the knob `key` written as text, as on a command line."""
-    entries = {key_of(entry.name): entry for entry in entries_of(cls)}
-    kind = type(entries[key].default)
+def from_text(text: str, entry: "Field[Any]") -> Value:
+    """Value of a knob written as text, as on a command line."""
+    kind = type(entry.default)
+    value: object = text
     if kind is bool and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return kind(text) if kind in (int, float) else text
-    except ValueError:
-        return text
+        value = text.lower() == "true"
+    elif kind in (int, float):
+        with suppress(ValueError):
+            value = kind(text)
+    return checked(value, entry)
 
 
-def _checked(key: str, value: object, entry: "Field[Any]") -> Value:
+def checked(value: object, entry: "Field[Any]") -> Value:
     """Return `value` as the type of the knob, or raise a `ConfigError`."""
+    key, domain = key_of(entry.name), domain_of(entry)
     kind: type[Value] = type(entry.default)  # type: ignore[assignment]
-    typed = _typed(key, value, kind, _toml(entry.default))
-    domain = domain_of(entry)
+    typed = _typed(key, value, kind, toml(entry.default))
     if domain.choices and not domain.open and typed not in domain.choices:
         raise ConfigError(
             f"{key} = '{typed}' is not one of {', '.join(domain.choices)}: "
@@ -120,7 +166,8 @@ def _typed(key: str, value: object, kind: type[Value], example: str) -> Value:
     return value
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
+    """A value as settings files and messages write it."""
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 

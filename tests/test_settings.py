@@ -5,14 +5,10 @@ from pathlib import Path
 import pytest
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import domain_of
+from fedlap_app.knobs import domain_of, keys_of
 from fedlap_app.models.specs import parse_widths
 from fedlap_app.presets import read_preset
-from fedlap_app.settings import (
-    Settings,
-    parse_settings,
-    setting_keys,
-)
+from fedlap_app.settings import GROUPS, KNOBS, Settings, parse_settings
 
 ROOT = Path(__file__).parents[1]
 PRESETS = sorted((ROOT / "conf").rglob("*.toml"))
@@ -26,7 +22,7 @@ def test_pyproject_holds_every_setting_with_its_default():
 def test_every_setting_in_pyproject_has_a_comment():
     lines = (ROOT / "pyproject.toml").read_text().splitlines()
     start = lines.index("[tool.flwr.app.config]")
-    for key in setting_keys():
+    for key in KNOBS:
         row = next(i for i in range(start, len(lines)) if lines[i].startswith(f"{key} = "))
         assert lines[row - 1].startswith("# "), key
 
@@ -105,6 +101,21 @@ def test_a_whole_number_serves_as_a_number():
 def test_widths():
     assert parse_widths("128, 64") == (128, 64)
     assert parse_widths("") == ()
+
+
+def test_groups_own_every_knob_once():
+    owned = [key for group in GROUPS for key in keys_of(group)]
+    assert sorted(owned) == sorted(KNOBS)
+    assert list(KNOBS)[:2] == ["method", "seed"]
+    assert len({group.title for group in GROUPS}) == len(GROUPS)
+
+
+def test_private_is_what_changes_nothing_that_leaves():
+    assert {key for key, entry in KNOBS.items() if domain_of(entry).private} == {
+        "data", "run-dir", "store-dir", "device", "encryption-processes", "join-timeout",
+        "step-timeout", "straggler-timeout", "min-clients", "message-mb", "resume",
+        "refresh-basis",
+    }  # fmt: skip
 
 
 def test_digest_ignores_where_files_lie_and_nothing_else():

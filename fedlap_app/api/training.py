@@ -1,5 +1,6 @@
 """Train from Python: settings as keywords, everything in this process, nothing left behind."""
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -11,21 +12,20 @@ from fedlap_app.api.organisations import Organisations
 from fedlap_app.api.run import Run
 from fedlap_app.api.workplace import Workplace, folder_at, quietly
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import entries_of, key_of, name_of, nearest
+from fedlap_app.graphs.options import DataOptions
+from fedlap_app.knobs import by_key, domain_of, key_of, keys_of, name_of, nearest
 from fedlap_app.methods.base import Method
 from fedlap_app.methods.registry import is_built_in, method_class, register
 from fedlap_app.presets import read_preset
-from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.relevance import choose
+from fedlap_app.settings import KNOBS, Settings, parse_settings
 from fedlap_app.store import places
 
 if TYPE_CHECKING:
     from fedlap_app.flower.server.observer import Observer
 
-_DATA = (
-    "dataset", "data", "clients", "partition", "directed", "train_ratio", "val_ratio",
-    "test_ratio", "accounts", "neighbours",
-)  # fmt: skip
-_PATHS = ("run_dir", "store_dir")
+_DATA = keys_of(DataOptions)
+_log = logging.getLogger("fedlap")
 _SHIPPED = Path(fedlap_app.__file__).parents[1] / "conf"
 
 
@@ -165,33 +165,31 @@ def _settings_of(
         values |= preset.to_config()
     elif preset is not None:
         values |= read_preset(_preset_path(preset))
-    for key in _DATA:
-        values.pop(key_of(key), None)
-    values |= orgs.facts
-    for name, value in given.items():
-        values[key_of(name)] = _checked(orgs, method, name, value)
+    values = {key: value for key, value in values.items() if key not in _DATA} | orgs.facts
+    typed = {key_of(name): _checked(orgs, method, name, value) for name, value in given.items()}
     if method is not None:
-        values["method"] = method
-    return parse_settings(values)
+        typed["method"] = method
+    return parse_settings(choose(values, typed, _log.info))
 
 
 def _checked(orgs: Organisations, method: str | None, name: str, value: object) -> object:
     """The value of a keyword; numpy's numbers become Python's."""
-    own = entries_of(method_class(method).Options) if method else []
-    names = [entry.name for entry in (*entries_of(Settings), *own)]
+    key, own = key_of(name), by_key(method_class(method).Options) if method else {}
+    names = [name_of(each) for each in (*KNOBS, *own)]
     if name not in names:
         raise ConfigError(
             f"unknown setting '{name}': the nearest valid one is '{nearest(name, names)}'"
         )
     item = getattr(value, "item", None)
     value = item() if item is not None and getattr(value, "ndim", 1) == 0 else value
-    if name in _DATA and value != orgs.facts.get(key_of(name)):
+    if key in _DATA and value != orgs.facts.get(key):
         raise ConfigError(
             f"{name} = {value!r} is not what these organisations have "
-            f"({orgs.facts.get(key_of(name))!r}): give it to fedlap.load, fedlap.read or "
+            f"({orgs.facts.get(key)!r}): give it to fedlap.load, fedlap.read or "
             "fedlap.split, not to fedlap.train"
         )
-    if name in _PATHS and isinstance(value, str | os.PathLike) and os.fspath(value):
+    folder = key in KNOBS and domain_of(KNOBS[key]).folder
+    if folder and isinstance(value, str | os.PathLike) and os.fspath(value):
         return str(Path(value).expanduser().absolute())
     return value
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import settings_from, settings_options
+from fedlap_app.cli.settings_options import SettingsCommand, settings_from, settings_options
 from fedlap_app.cli.voice import say, set_verbosity
 
 
 @click.command(
+    cls=SettingsCommand,
     epilog="Example: fedlap attack --dataset pubmed --clients 10 --partition random "
-    "--attack worst --plot figures"
+    "--attack worst --plot figures",
 )
 @settings_options
 @click.option(

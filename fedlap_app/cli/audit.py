@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import collect, settings_options
+from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
 from fedlap_app.cli.voice import set_verbosity
 from fedlap_app.errors import ConfigError
 from fedlap_app.settings import Settings, parse_settings
@@ -18,8 +18,9 @@ _MOST_ENTRIES = 4_000_000
 
 
 @click.command(
+    cls=SettingsCommand,
     epilog="Example: fedlap audit --dataset cora --clients 10 --partition random --vectors 31; "
-    "fedlap audit orgs/bank-00 --vectors 31; fedlap audit --job orgs/bank-00/store"
+    "fedlap audit orgs/bank-00 --vectors 31; fedlap audit --job orgs/bank-00/store",
 )
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @settings_options

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import collect, settings_options
+from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
 from fedlap_app.cli.voice import say, set_verbosity
 from fedlap_app.settings import parse_settings
 from fedlap_app.spectral.solvers import SOLVERS
@@ -17,7 +17,9 @@ def bench() -> None:
     """Measure speed, traffic and accuracy on this machine."""
 
 
-@bench.command(epilog="Example: fedlap bench grid --dataset digits --clients 5")
+@bench.command(
+    cls=SettingsCommand, epilog="Example: fedlap bench grid --dataset digits --clients 5"
+)
 @settings_options
 @click.option("--repeats", type=click.IntRange(min=1), default=3, help="turns (default: 3)")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
@@ -42,7 +44,7 @@ def grid(
         "local-epochs": 1,
         "rounds": 20,
     }
-    settings = parse_settings({**usual, **collect(conf, options)})
+    settings = parse_settings(collect(conf, options, usual))
     report = bench_grid(settings, repeats)
     if as_json:
         click.echo(json.dumps(report, indent=2))
@@ -57,7 +59,10 @@ def grid(
     )
 
 
-@bench.command(epilog="Example: fedlap bench offline --dataset photo --solver block-lanczos")
+@bench.command(
+    cls=SettingsCommand,
+    epilog="Example: fedlap bench offline --dataset photo --solver block-lanczos",
+)
 @settings_options
 @click.option("--repeats", type=click.IntRange(min=1), default=3, help="turns (default: 3)")
 @click.option("--check", is_flag=True, help="compare with scipy on the whole graph")
@@ -119,8 +124,9 @@ def offline(
 
 
 @bench.command(
+    cls=SettingsCommand,
     epilog="Example: fedlap bench frontier --dataset cora --grid-vectors bound,100,300 "
-    "--grid-operator sym,regularised --seeds 3 --plot cora.png"
+    "--grid-operator sym,regularised --seeds 3 --plot cora.png",
 )
 @settings_options
 @click.option("--grid-vectors", help="list of vectors exchanged; `bound`: as many as it allows")

@@ -1,11 +1,13 @@
-"""Folders and ports on the command line: what click would let through by mistake is refused."""
+"""Types of options: what click would let through by mistake is refused, and in our own words."""
 
+from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
 import click
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.knobs import domain_of, from_text
 
 
 class Folder(click.Path):
@@ -43,3 +45,52 @@ class Port(click.IntRange):
         if isinstance(value, str) and not (value.isascii() and value.isdigit()):
             self.fail(f"{value!r} is no port: give a number from 1 to 65535", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class _OwnWords(click.ParamType):  # type: ignore[type-arg]
+    """The type of a knob: it refuses in the words that settings are refused with everywhere."""
+
+    entry: "Field[Any]"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 - as click has it
+        """The value of a text; what is no text was not typed here."""
+        return from_text(value, self.entry) if isinstance(value, str) else value
+
+
+class _Name(_OwnWords, click.Choice):  # type: ignore[type-arg]
+    """One of the choices of a knob."""
+
+
+class _Whole(_OwnWords, click.IntRange):
+    """A whole number between the bounds of a knob."""
+
+
+class _Number(_OwnWords, click.FloatRange):
+    """A number between the bounds of a knob."""
+
+
+class _Text(_OwnWords, click.types.StringParamType):
+    """Any text."""
+
+
+class _Place(_OwnWords, click.Path):
+    """A folder, or nothing."""
+
+
+def type_of(entry: "Field[Any]") -> click.ParamType:  # type: ignore[type-arg]
+    """The type that shows what a knob takes."""
+    domain, kind = domain_of(entry), type(entry.default)
+    found: _OwnWords = _Text()
+    if domain.choices:
+        found = _Name(domain.choices)
+    elif domain.folder:
+        found = _Place()
+    elif kind in (int, float):
+        found = (_Whole if kind is int else _Number)(domain.low, domain.high)  # type: ignore[arg-type]
+    found.entry = entry
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import settings_from, settings_options
+from fedlap_app.cli.settings_options import SettingsCommand, settings_from, settings_options
 from fedlap_app.cli.voice import set_verbosity
 from fedlap_app.sums.programs import PROGRAMS
 
@@ -27,7 +27,10 @@ _ROWS = (
 )
 
 
-@click.command(epilog="Example: fedlap plan --nodes 200000 --clients 10 --round-trip-seconds 7")
+@click.command(
+    cls=SettingsCommand,
+    epilog="Example: fedlap plan --nodes 200000 --clients 10 --round-trip-seconds 7",
+)
 @settings_options
 @click.option(
     "--nodes",

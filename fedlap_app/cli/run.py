@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import fedlap_app
-from fedlap_app.cli.settings_options import collect, settings_options
+from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
 from fedlap_app.cli.voice import say, terminated_like_interrupted
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.methods.registry import distributed, method_class
@@ -24,7 +24,9 @@ _NODES = 5
 _HOUR = 3600.0
 
 
-@click.command(epilog="Example: fedlap run --conf conf/digits.toml --clients 5")
+@click.command(
+    cls=SettingsCommand, epilog="Example: fedlap run --conf conf/digits.toml --clients 5"
+)
 @settings_options
 @click.option("--superlink", default=None, help="HOST:PORT of a SuperLink that runs already")
 @click.option(

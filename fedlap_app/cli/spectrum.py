@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import settings_from, settings_options
+from fedlap_app.cli.settings_options import SettingsCommand, settings_from, settings_options
 from fedlap_app.cli.voice import bar_stream, say, set_verbosity
 
 
 @click.command(
-    epilog="Example: fedlap spectrum --dataset cora --clients 10 --vectors 100 --check --json"
+    cls=SettingsCommand,
+    epilog="Example: fedlap spectrum --dataset cora --clients 10 --vectors 100 --check --json",
 )
 @settings_options
 @click.option("--check", is_flag=True, help="compare with scipy on the whole graph (only here)")

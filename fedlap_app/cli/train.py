@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import settings_from, settings_options
+from fedlap_app.cli.settings_options import SettingsCommand, settings_from, settings_options
 from fedlap_app.cli.voice import bar_stream, say, set_verbosity, terminated_like_interrupted
 from fedlap_app.errors import DataError
 from fedlap_app.methods.registry import method_class
@@ -40,7 +40,8 @@ class Bar:
 
 
 @click.command(
-    epilog="Example: fedlap train --dataset cora --clients 10 --partition random --seeds 10 --json"
+    cls=SettingsCommand,
+    epilog="Example: fedlap train --dataset cora --clients 10 --partition random --seeds 10 --json",
 )
 @settings_options
 @click.option("--seeds", type=click.IntRange(min=1), default=1, help="number of seeds to run")

@@ -13,9 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app import knobs
+from fedlap_app.graphs.options import DataOptions
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.knobs import Value
 from fedlap_app.methods.task import Task
+from fedlap_app.models.options import (
+    AveragingOptions,
+    ModelOptions,
+    SelfTrainingOptions,
+    TrainingOptions,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -120,6 +127,8 @@ class Method(ABC):
         What users write, and one line that says what it does.
     Options
         Dataclass of the knobs that only this method has.
+    reads
+        Keys of the settings that it reads, beside those of every run and of its programs.
     programs
         Sealed sums before the first round, by name.
     exchanges
@@ -139,6 +148,9 @@ class Method(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[type] = NoOptions
+    reads: ClassVar[frozenset[str]] = knobs.keys_of(
+        DataOptions, ModelOptions, TrainingOptions, AveragingOptions, SelfTrainingOptions
+    )
     programs: ClassVar[tuple[str, ...]] = ()
     exchanges: ClassVar[bool] = True
     pooled: ClassVar[bool] = False

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.knobs import keys_of
 from fedlap_app.methods.base import MODEL, Found, Parameters, Records, Schema, State
 from fedlap_app.methods.fedavg import FedAvg
 from fedlap_app.methods.shared_rows import Places, average, places_of, start_table
+from fedlap_app.models.options import RowOptions, StructureOptions
 from fedlap_app.models.specs import ROWS
 from fedlap_app.sums.job.row_keys import Order, read_order
 
@@ -34,6 +36,9 @@ class FedLap(FedAvg):
 
     name: ClassVar[str] = "fedlap"
     summary: ClassVar[str] = "learned structure features"
+    reads: ClassVar[frozenset[str]] = (
+        FedAvg.reads - {"optimizer-at"} | keys_of(StructureOptions, RowOptions) | {"self-loops"}
+    )
     programs: ClassVar[tuple[str, ...]] = ("row-names",)
     own_models: ClassVar[bool] = True
     steps_at_server: ClassVar[bool] = False

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.knobs import keys_of
 from fedlap_app.methods.base import Schema
 from fedlap_app.methods.fedavg import FedAvg
+from fedlap_app.models.options import SpectralModelOptions, StructureOptions
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -29,6 +31,7 @@ class FedLapPlus(FedAvg):
 
     name: ClassVar[str] = "fedlap+"
     summary: ClassVar[str] = "spectral basis"
+    reads: ClassVar[frozenset[str]] = FedAvg.reads | keys_of(StructureOptions, SpectralModelOptions)
     programs: ClassVar[tuple[str, ...]] = ("krylov",)
     structural: ClassVar[bool] = True
 

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from fedlap_app.knobs import keys_of
 from fedlap_app.methods.base import Parameters, Schema
 from fedlap_app.methods.fedavg import FedAvg
 from fedlap_app.methods.scores import Best, pack, total, unpack
+from fedlap_app.models.options import AveragingOptions
 from fedlap_app.seeds import round_seed, stage_seed
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class Local(FedAvg):
 
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = "no exchange"
+    reads: ClassVar[frozenset[str]] = FedAvg.reads - keys_of(AveragingOptions)
     exchanges: ClassVar[bool] = False
     own_models: ClassVar[bool] = True
     steps_at_server: ClassVar[bool] = False

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import parse_text
-from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.knobs import Value, from_text
+from fedlap_app.settings import KNOBS, Settings
 
 AXES = ("operator", "keep", "vectors", "rank", "block")
 BOUND = "bound"
@@ -20,9 +20,8 @@ _EXAMPLES = {
     "rank": "30,100",
     "block": "1,10",
 }
-_MOST_VECTORS = 10_000
 
-Values = Sequence[str | int]
+Values = Sequence[Value]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Point:
         )
 
 
-def parse_choices(key: str, text: str) -> list[str | int]:
+def parse_choices(key: str, text: str) -> list[Value]:
     """Values of one axis from a list such as ``31,100,300``, each of them checked."""
     words = [word.strip() for word in text.split(",")]
     if not all(words):
@@ -59,19 +58,15 @@ def parse_choices(key: str, text: str) -> list[str | int]:
             f"--grid-{key} = '{text}' has an empty place: separate values by single commas, for "
             f"example --grid-{key} {_EXAMPLES[key]}"
         )
-    found: list[str | int] = []
+    found: list[Value] = []
     for word in words:
         if key == "vectors" and word == BOUND:
             found.append(word)
             continue
         try:
-            # The rank is compared with the vectors of its own point later.
-            parsed = parse_settings(
-                {"vectors": _MOST_VECTORS, key: parse_text(Settings, key, word)}
-            )
+            found.append(from_text(word, KNOBS[key]))
         except ConfigError as error:
             raise ConfigError(f"--grid-{key}: {error}") from None
-        found.append(getattr(parsed, key))
     return list(dict.fromkeys(found))
 
 

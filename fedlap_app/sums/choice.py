@@ -22,7 +22,7 @@ _BACKENDS: dict[str, tuple[type[SumBackend], type[Accumulator]]] = {
     "plain": (PlainBackend, PlainAccumulator),
     _CKKS: (CkksBackend, CkksAccumulator),
 }
-_AUTO = "auto"
+AUTO = "auto"
 
 
 def _find(name: str, profile: str = "") -> tuple[type[SumBackend], type[Accumulator]]:
@@ -43,7 +43,7 @@ def profiles_of(backend: str) -> tuple[str, ...]:
 def require_profile(backend: str, profile: str, *, no_pads: bool) -> None:
     """Refuse a profile that the back end has not, and pads left out where there are none."""
     known = profiles_of(backend)
-    if profile not in (_AUTO, *known):
+    if profile not in (AUTO, *known):
         raise ConfigError(
             f"profile = '{profile}' does not belong to backend = '{backend}': "
             f"try profile = '{known[0]}'"
@@ -67,7 +67,7 @@ def full_profile(backend: str, profile: str, *, no_pads: bool, large_sums: bool 
         Whether sums may grow beyond what the usual one holds.
     """
     chosen = profile
-    if profile == _AUTO:
+    if profile == AUTO:
         larger = backend == _CKKS and large_sums
         chosen = CKKS_4096.name if larger else profiles_of(backend)[0]
     return without_pads(chosen) if no_pads else chosen

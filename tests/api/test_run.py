@@ -88,8 +88,8 @@ def test_a_saved_run_is_equal_in_a_new_process(run, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["fedlap", "local", "central", "fedavg"])
-def test_every_method_predicts_and_is_saved(orgs, quick, method, tmp_path):
-    run = fedlap.train(orgs, method, **quick)
+def test_every_method_predicts_and_is_saved(orgs, quick_for, method, tmp_path):
+    run = fedlap.train(orgs, method, **quick_for(method))
     run.save(tmp_path / "kept")
     again = fedlap.open_run(tmp_path / "kept")
     right = count = 0

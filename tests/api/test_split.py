@@ -130,10 +130,10 @@ def test_a_node_without_a_label_is_kept(network):
     assert labels["3"] == -1
 
 
-def test_it_learns_the_groups(network, quick):
+def test_it_learns_the_groups(network, quick_for):
     clear = {"dropout": 0.0, "input_dropout": 0.0, "input_norm": False, "learning_rate": 0.05}
     orgs = fedlap.split(network, clients=3)
-    run = fedlap.train(orgs, "fedavg", **{**quick, **clear, "rounds": 20})
+    run = fedlap.train(orgs, "fedavg", **{**quick_for("fedavg"), **clear, "rounds": 20})
     assert run.accuracy["test"] > 0.9
 
 

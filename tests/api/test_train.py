@@ -38,10 +38,10 @@ def same_model(run, folder):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_command_line_gives_the_same_bits(method, orgs, quick):
+def test_the_command_line_gives_the_same_bits(method, orgs, quick_for):
     words = ["--accounts", "240", "--clients", "3", "--method", method, "--seed", "0"]
-    report = command("train", *words, *options(quick))
-    run = fedlap.train(orgs, method, **quick)
+    report = command("train", *words, *options(quick_for(method)))
+    run = fedlap.train(orgs, method, **quick_for(method))
     (folder,) = report["run_folders"]
     theirs = fedlap.open_run(folder)
     assert run.accuracy == theirs.accuracy
@@ -90,7 +90,7 @@ def test_it_is_quiet_and_leaves_nothing(
     assert len(caplog.records) == 1
 
 
-def test_a_failure_leaves_nothing_and_tells_what_happened(orgs, quick, tmp_path, monkeypatch):
+def test_a_failure_leaves_nothing_and_tells_what_happened(orgs, quick_for, tmp_path, monkeypatch):
     from fedlap_app.models import training
 
     def broken(*words, **facts):
@@ -100,7 +100,7 @@ def test_a_failure_leaves_nothing_and_tells_what_happened(orgs, quick, tmp_path,
     monkeypatch.setattr("fedlap_app.models.training.train_epochs", broken)
     assert training
     with pytest.raises(RunError) as caught:
-        fedlap.train(orgs, "fedavg", **quick)
+        fedlap.train(orgs, "fedavg", **quick_for("fedavg"))
     assert any("of all things" in note for note in caught.value.__notes__)
     del caught
     assert list(tmp_path.iterdir()) == []
@@ -125,15 +125,15 @@ def test_a_store_keeps_the_basis_for_the_next_run(orgs, quick, tmp_path, own_hom
     assert not (own_home / "stores").exists()
 
 
-def test_threads_do_not_disturb_each_other(orgs, quick):
-    quick |= {"rounds": 6}
-    alone = [fedlap.train(orgs, method, **quick) for method in ("fedlap+", "fedavg")]
+def test_threads_do_not_disturb_each_other(orgs, quick_for):
+    chosen = {method: quick_for(method) | {"rounds": 6} for method in ("fedlap+", "fedavg")}
+    alone = [fedlap.train(orgs, method, **chosen[method]) for method in chosen]
     found = {}
 
     def work(method):
-        found[method] = fedlap.train(orgs, method, **quick)
+        found[method] = fedlap.train(orgs, method, **chosen[method])
 
-    threads = [threading.Thread(target=work, args=(each,)) for each in ("fedlap+", "fedavg")]
+    threads = [threading.Thread(target=work, args=(each,)) for each in chosen]
     for each in threads:
         each.start()
     for each in threads:
@@ -174,8 +174,8 @@ def test_presets_objects_and_names(orgs, quick):
     assert run.settings.clients == 3
 
 
-def test_another_seed_trains_on_the_same_data(orgs, quick):
-    run = fedlap.train(orgs, "fedavg", seed=7, **quick)
+def test_another_seed_trains_on_the_same_data(orgs, quick_for):
+    run = fedlap.train(orgs, "fedavg", seed=7, **quick_for("fedavg"))
     assert run.settings.seed == 7
     assert set(run.predict("bank-00")["id"]) == set(orgs["bank-00"].ids)
 

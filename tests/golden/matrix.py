@@ -1,6 +1,7 @@
 """What must stay the same to the last bit while the code is rebuilt.
 
-``python -m tests.golden.matrix --write`` computes the matrix anew and writes ``golden.json``.
+``python -m tests.golden.matrix --write`` computes the matrix anew and writes ``golden.json``;
+``--write-options`` only the cells of the commands' options.
 Results come from the command line and from the files that it leaves, never from inner modules;
 what has no such way is in the functions `resolved_settings` and `run_with_processes`.
 """
@@ -184,6 +185,15 @@ def text_of(cell: Cell) -> str:
     return json.dumps(cell, default=str)
 
 
+def write_options() -> None:
+    """Replace the cells of the commands; every other line stays as it is."""
+    lines = FILE.read_text(encoding="utf-8").splitlines()
+    kept = [line.removesuffix(",") for line in lines[3:-2] if not line.startswith('  "command ')]
+    cells = [f"  {json.dumps(name)}: {text_of(options(each))}" for name, each in commands().items()]
+    content = [*lines[:3], ",\n".join([*kept, *cells]), *lines[-2:], ""]
+    FILE.write_text("\n".join(content), encoding="utf-8")
+
+
 def write() -> None:
     """Compute the matrix and write it, a cell a line."""
     with tempfile.TemporaryDirectory(prefix="fedlap-golden-") as home:
@@ -226,6 +236,7 @@ def _digest(file: Path, prefix: str = "") -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] != ["--write"]:
-        sys.exit(f"usage: {REWRITE}")
-    write()
+    ways = {"--write": write, "--write-options": write_options}
+    if len(sys.argv) != 2 or sys.argv[1] not in ways:
+        sys.exit(f"usage: {REWRITE}[-options]")
+    ways[sys.argv[1]]()

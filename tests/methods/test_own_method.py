@@ -1,14 +1,18 @@
 """A method from outside of the package: in this process, in others, and at who did not agree."""
 
 import importlib.util
+import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import fedlap_app as fedlap
 from client_app.app import app
+from fedlap_app.cli import main
 from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.flower.grids.local_grid import (
     InProcessGrid,
@@ -104,6 +108,23 @@ def test_wrong_options_and_names_are_told(orgs, focal):
 
     with pytest.raises(ConfigError, match="'fedavg' comes with the app"):
         fedlap.register(Impostor)
+
+
+def test_its_options_are_on_the_command_line(focal):
+    def said(*words):
+        result = CliRunner().invoke(main, ["train", "--method", "focal", *words])
+        return result.stdout or result.stderr
+
+    assert "--focus" not in said("--help")
+    fedlap.register(focal)
+    assert re.search(r"Options of the method:\n +--focus FLOAT RANGE", said("--help"))
+    assert "focus = -1.0 is out of range" in said("--focus", "-1")
+    # It reads what the method that it is derived from reads.
+    assert "vectors = 12 has no effect on method 'focal'" in said("--focus", "1", "--vectors", "12")
+    quick = ["--accounts", "240", "--rounds", "1", "--self-training", "0", "--hidden", "4"]
+    found = json.loads(said(*quick, "--focus", "0.5", "--json"))
+    config = Path(found["run_folders"][0], "config.json").read_text(encoding="utf-8")
+    assert json.loads(config)["focus"] == 0.5
 
 
 def small(**more):

@@ -11,6 +11,7 @@ from fedlap_app.flower.server.observer import LogObserver
 from fedlap_app.flower.server.run import run
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.logs import use_logs_as_asked
+from fedlap_app.relevance import refuse_unread
 from fedlap_app.settings import Settings, parse_settings
 
 use_logs_as_asked()
@@ -30,7 +31,7 @@ def main(grid: Grid, context: Context) -> None:
 def _settings(grid: Grid, context: Context) -> Settings:
     """Settings of the run; a refusal is left in a run folder, where `fedlap run` finds it."""
     try:
-        return parse_settings(context.run_config)
+        return parse_settings(refuse_unread(context.run_config))
     except ConfigError as error:
         folder = RunFolder.create(Settings(), grid.run.run_id)
         folder.write_json("error.json", {"error": str(error)})

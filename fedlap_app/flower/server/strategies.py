@@ -20,16 +20,8 @@ from fedlap_app.methods.base import Method
 from fedlap_app.methods.scores import total, unpack_all
 from fedlap_app.settings import Settings
 
-_CLASSES: dict[str, type[FedAvg]] = {
-    "fedavg": FedAvg,
-    "fedprox": FedProx,
-    "fedavgm": FedAvgM,
-    "fedadam": FedAdam,
-    "fedadagrad": FedAdagrad,
-    "fedyogi": FedYogi,
-    "fedmedian": FedMedian,
-    "fedtrimmedavg": FedTrimmedAvg,
-}
+_ALL = (FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi, FedMedian, FedTrimmedAvg)
+_CLASSES: dict[str, type[FedAvg]] = {kind.__name__.lower(): kind for kind in _ALL}
 # Adam's usual constants, as a client's own Adam has them; Flower's are others.
 ADAM = {"beta_1": 0.9, "beta_2": 0.999, "tau": 1e-8}
 

@@ -16,9 +16,9 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.models.determinism import one_thread
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.models.networks import build_model
+from fedlap_app.models.options import STRATEGIES
 from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.models.training import cross_entropy
-from fedlap_app.settings import STRATEGIES
 
 
 def messages(grid, kind):

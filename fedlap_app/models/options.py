@@ -1,0 +1,246 @@
+"""Knobs of the models and of their training."""
+
+from dataclasses import dataclass
+from typing import ClassVar, cast, get_args
+
+from fedlap_app.knobs import Options, knob
+from fedlap_app.models.guesses import GuessSpec, Labels
+from fedlap_app.models.specs import (
+    FUSIONS,
+    SMOOTHERS,
+    Activation,
+    Kind,
+    ModelSpec,
+    OptimizerName,
+    TrainSpec,
+    parse_widths,
+)
+
+STRATEGIES = (
+    "fedavg", "fedprox", "fedavgm", "fedadam", "fedadagrad", "fedyogi", "fedmedian",
+    "fedtrimmedavg",
+)  # fmt: skip
+COLUMN_WEIGHTS = ("none", "eigenvalue", "root", "diffusion")
+_WITH_STEP_SIZE = ("fedavgm", "fedadam", "fedadagrad", "fedyogi")
+
+
+@dataclass(frozen=True)
+class ModelOptions(Options):
+    """The network that reads features and local edges."""
+
+    title: ClassVar[str] = "Feature model f"
+
+    model: str = knob("decoupled", "feature model", choices=(*get_args(Kind), "none"))
+    hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
+    hops: int = knob(
+        2, "propagation steps of the decoupled model", low=0, high=64,
+        only=("model", ("decoupled",)), advanced=True,
+    )  # fmt: skip
+    relay: bool = knob(
+        True, "propagate over foreign nodes, which say the mean of own neighbours", advanced=True
+    )
+    dropout: float = knob(0.7, "share of activations dropped in training", low=0.0, high=0.99)
+    input_dropout: float = knob(
+        0.5, "share of input features dropped in training", low=0.0, high=0.99, advanced=True
+    )
+    input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)", advanced=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_widths(self.hidden)
+
+    def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:
+        """The feature model for a schema; without one, what the tensors are made for."""
+        return ModelSpec(
+            kind="decoupled" if self.model == "none" else cast(Kind, self.model),
+            num_features=num_features,
+            num_classes=num_classes,
+            hidden=parse_widths(self.hidden),
+            hops=self.hops,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            input_norm=self.input_norm,
+            relay=self.relay,
+        )
+
+
+@dataclass(frozen=True)
+class TrainingOptions(Options):
+    """What an organisation does in a round, and how many there are."""
+
+    title: ClassVar[str] = "Training"
+
+    rounds: int = knob(60, "training rounds", low=1, high=100_000)
+    local_epochs: int = knob(3, "epochs per round at each organisation", low=1, high=10_000)
+    patience: int = knob(
+        15, "rounds without a better validation accuracy before training ends; 0: never", low=0
+    )
+    optimizer: str = knob("adam", "local optimiser", choices=get_args(OptimizerName))
+    learning_rate: float = knob(0.01, "step size of the optimiser", low=1e-8, high=100.0)
+    weight_decay: float = knob(0.0005, "L2 penalty of the optimiser", low=0.0, high=10.0)
+    optimizer_state: str = knob(
+        "reset", "moments of the local optimiser at a new round", choices=("reset", "keep"),
+        advanced=True,
+    )  # fmt: skip
+    device: str = knob(
+        "auto",
+        "where a client computes",
+        more="`auto` is the GPU where CUDA is usable, else the CPU. Every client looks on its own "
+        "machine, so organisations may differ; `flwr run .` gives a simulated client a GPU only "
+        "with `client-resources-num-gpus` in its federation's configuration. Runs are alike to "
+        "the last bit on the same kind of device only.",
+        choices=("auto", "cpu", "cuda"),
+        private=True,
+    )
+
+    @property
+    def train_spec(self) -> TrainSpec:
+        """What an organisation does in one round by itself."""
+        return TrainSpec(
+            epochs=self.local_epochs,
+            optimizer=cast(OptimizerName, self.optimizer),
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+
+    @property
+    def server_step_spec(self) -> TrainSpec:
+        """What an organisation does in a round whose step the server takes.
+
+        The mean of models that moved by their gradients moves by the mean gradient.
+        """
+        return TrainSpec(
+            epochs=1, optimizer="sgd", learning_rate=1.0, weight_decay=self.weight_decay
+        )
+
+
+@dataclass(frozen=True)
+class AveragingOptions(Options):
+    """How the server joins what organisations send."""
+
+    title: ClassVar[str] = "Averaging"
+
+    strategy: str = knob("fedavg", "Flower's strategy on the server", choices=STRATEGIES)
+    server_learning_rate: float = knob(
+        0.0, "step size of the strategies fedavgm, fedadam, fedadagrad, fedyogi; 0: Flower's",
+        more="Flower takes 1 for `fedavgm`, 0.01 for `fedyogi` and 0.1 for the others.",
+        low=0.0, high=100.0, only=("strategy", _WITH_STEP_SIZE), advanced=True,
+    )  # fmt: skip
+    server_momentum: float = knob(
+        0.0, "momentum of the strategy fedavgm", low=0.0, high=0.999,
+        only=("strategy", ("fedavgm",)), advanced=True,
+    )  # fmt: skip
+    proximal_mu: float = knob(
+        0.1, "pull of the strategy fedprox to the global model", low=0.0,
+        only=("strategy", ("fedprox",)), advanced=True,
+    )  # fmt: skip
+    weight_by: str = knob(
+        "labelled", "what an organisation's model is weighted by", choices=("labelled", "nodes"),
+        advanced=True,
+    )  # fmt: skip
+    optimizer_at: str = knob(
+        "client",
+        "who takes the optimiser's steps; server: with averaged gradients",
+        choices=("client", "server"),
+        advanced=True,
+    )
+    min_clients: int = knob(
+        0, "organisations without which no training round goes on; 0: all", low=0, high=10_000,
+        private=True, advanced=True,
+    )  # fmt: skip
+    straggler_timeout: float = knob(
+        60.0, "seconds after which a training round with min-clients replies goes on", low=0.0,
+        private=True, advanced=True,
+    )  # fmt: skip
+
+    @property
+    def pull(self) -> float:
+        """Strength of the pull to the global model in a client's training."""
+        return self.proximal_mu if self.strategy == "fedprox" else 0.0
+
+
+@dataclass(frozen=True)
+class StructureOptions(Options):
+    """The network that reads a node's place in the whole graph."""
+
+    title: ClassVar[str] = "Structure model g"
+
+    structure_width: int = knob(256, "structure features of a node", low=1, high=65_536)
+    structure_hidden: str = knob("", "hidden layers of the structure model", advanced=True)
+    structure_norm: bool = knob(True, "normalise the structure features", advanced=True)
+    branch_loss: float = knob(
+        1.0, "weight of the loss of each model alone, f and g", low=0.0, high=1_000.0,
+        advanced=True,
+    )  # fmt: skip
+    fusion: str = knob(
+        "validation",
+        "logits of f and g: their sum, or f with a weight that validation chooses",
+        choices=FUSIONS,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_widths(self.structure_hidden, "structure-hidden")
+
+    @property
+    def weighted(self) -> bool:
+        """Whether validation chooses a weight of the feature model."""
+        return self.fusion == "validation"
+
+
+@dataclass(frozen=True)
+class SpectralModelOptions(Options):
+    """How the structure model reads a spectral basis."""
+
+    title: ClassVar[str] = "Structure model on a basis"
+
+    activation: str = knob("relu", "applied to U W", choices=get_args(Activation), advanced=True)
+    column_weights: str = knob("diffusion", "weights of the basis' columns", choices=COLUMN_WEIGHTS)
+    diffusion: float = knob(
+        5.0, "t of the column weights diffusion, exp(-t eigenvalue)", low=0.0, high=10_000.0,
+        only=("column-weights", ("diffusion",)),
+    )  # fmt: skip
+    smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W", low=0.0)
+    unit_norm: bool = knob(False, "divide W by its norm", advanced=True)
+
+
+@dataclass(frozen=True)
+class RowOptions(Options):
+    """How rows of structure features are learned."""
+
+    title: ClassVar[str] = "Structure model on learned rows"
+
+    row_smoothing: float = knob(1.0, "lambda of the learned rows' regulariser", low=0.0)
+    row_operator: str = knob("sym", "matrix that smooths learned rows", choices=SMOOTHERS)
+
+
+@dataclass(frozen=True)
+class SelfTrainingOptions(Options):
+    """Training on own predictions."""
+
+    title: ClassVar[str] = "Self-training"
+
+    self_training: int = knob(
+        1, "stages in which each organisation also trains on own predictions", low=0, high=20
+    )
+    self_training_labels: str = knob(
+        "hard", "predictions as labels: the class or probabilities", choices=get_args(Labels),
+        advanced=True,
+    )  # fmt: skip
+    self_training_confidence: float = knob(
+        0.8, "least probability of a prediction that is trained on", low=0.0, high=1.0,
+        advanced=True,
+    )  # fmt: skip
+    self_training_weight: float = knob(
+        0.3, "weight of such a prediction, where a label has 1", low=0.0, high=1_000.0,
+        advanced=True,
+    )  # fmt: skip
+
+    @property
+    def guess_spec(self) -> GuessSpec:
+        """Which predictions an organisation trains on in later stages."""
+        return GuessSpec(
+            labels=cast(Labels, self.self_training_labels),
+            confidence=self.self_training_confidence,
+            weight=self.self_training_weight,
+        )

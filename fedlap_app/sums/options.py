@@ -1,0 +1,77 @@
+"""Knobs of sealed sums."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedlap_app.knobs import Options, knob
+from fedlap_app.privacy.policy import BACKENDS
+from fedlap_app.spectral.neighbourhood import SCALINGS
+from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
+from fedlap_app.sums.job.spec import LAYOUTS
+from fedlap_app.sums.programs.neighbour_sums import MOST_HOPS
+
+
+@dataclass(frozen=True)
+class NeighbourOptions(Options):
+    """What the program neighbour-sums adds up, where a run has it."""
+
+    title: ClassVar[str] = "Neighbour sums"
+
+    neighbour_hops: int = knob(
+        1, "hops of sums over neighbours (programs with neighbour-sums)",
+        low=1, high=MOST_HOPS, advanced=True,
+    )  # fmt: skip
+    neighbour_scaling: str = knob(
+        "sym", "how each of these hops is scaled; mean: by degrees",
+        choices=SCALINGS, advanced=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SumOptions(Options):
+    """How sums are hidden from who adds them, and how the job that makes them goes on."""
+
+    title: ClassVar[str] = "Sealed sums"
+
+    backend: str = knob("ckks", "how sums are hidden from the server", choices=BACKENDS)
+    profile: str = knob(
+        AUTO,
+        "parameters of the back end; auto: what the operator needs",
+        more="`auto` is `q44` for `mask`, `float64` for `plain`, and for `ckks` `ckks-2048`, or "
+        "`ckks-4096` for the operators `laplacian`, `adjacency` and `directed`, whose values grow "
+        "with degrees.",
+        choices=(AUTO, *PROFILES),
+        advanced=True,
+    )
+    encryption_processes: int = knob(
+        1, "processes of a client that encrypt; more pay for large graphs", low=1, high=256,
+        only=("backend", ("ckks",)), private=True, advanced=True,
+    )  # fmt: skip
+    insecure_no_pads: bool = knob(
+        False, "leave out the pads inside of ciphertexts (ckks)", advanced=True
+    )
+    hide_topology: bool = knob(
+        True, "hide from the server who shares edges with whom", advanced=True
+    )
+    layout: str = knob(
+        "full", "nodes that get a slot in block sums", choices=LAYOUTS, advanced=True
+    )
+    resume: bool = knob(
+        True, "go on with an unfinished basis of the same settings and members",
+        private=True, advanced=True,
+    )  # fmt: skip
+    refresh_basis: bool = knob(
+        False, "compute the basis again even if all hold a finished one",
+        private=True, advanced=True,
+    )  # fmt: skip
+    trust_on_first_use: bool = knob(
+        False, "accept organisations without a pinned fingerprint", advanced=True
+    )
+    message_mb: float = knob(
+        32.0, "larger messages are sent in parts", low=0.001, high=512.0,
+        private=True, advanced=True,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_profile(self.backend, self.profile, no_pads=self.insecure_no_pads)
