@@ -45,7 +45,7 @@ def test_a_member_that_claims_a_giant_layout(settings, monkeypatch, slots, multi
                     patch.setattr(
                         Layout,
                         "share",
-                        lambda layout, rows: encode(
+                        lambda layout, rows, unheard: encode(
                             slots or layout.frame.slots,
                             multiple,
                             layout.slot_of[rows].astype("<u4").tobytes(),

@@ -66,7 +66,8 @@ def _sealed_overhead(phase: str, sender: str, recipient: str) -> int:
 
 def pair_message(spec: OfflineSpec, sender: str, recipient: str, slots: int) -> int:
     """Bytes of what a member seals for a peer in the handshake."""
-    content = _PAIR_OVERHEAD + _SLOT_BYTES * slots + public_key_bytes(spec.backend, spec.profile)
+    key = public_key_bytes(spec.backend, spec.profile) if spec.program.sums else 0
+    content = _PAIR_OVERHEAD + _SLOT_BYTES * slots + key
     return _sealed_overhead("handshake", sender, recipient) + content
 
 

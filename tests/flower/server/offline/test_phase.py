@@ -20,10 +20,16 @@ from fedlap_app.flower.grids.local_grid import (
     partition_configs,
 )
 from fedlap_app.flower.grids.member_grid import MemberGrid
+from fedlap_app.flower.server.federation import gather
+from fedlap_app.flower.server.offline import run_offline
 from fedlap_app.flower.server.run import run
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
+from fedlap_app.studies.planning.exchanges import Phase
+from fedlap_app.studies.planning.shape import shape_of
+from fedlap_app.studies.planning.traffic import traffic_of
 from fedlap_app.sums.job.bases import Bases
+from fedlap_app.sums.job.row_keys import KEY_BYTES
 
 from .conftest import bases, phase, same
 
@@ -204,3 +210,17 @@ def test_ciphertexts_give_the_same_basis_up_to_their_noise(settings, make_grid, 
     phase(make_grid(sealed), sealed)
     ours, exact = (np.vstack([*found.values()]) for found in (bases(sealed), undisturbed))
     assert np.linalg.norm(ours @ ours.T - exact @ exact.T, 2) < 1e-6
+
+
+@pytest.mark.parametrize("backend", ["mask", "ckks"])
+def test_a_plan_says_what_names_of_rows_take(settings, make_grid, backend):
+    settings = replace(settings, method="fedlap", spectral=False, backend=backend)
+    grid = MemberGrid(make_grid(settings))
+    outcome = run_offline(grid, gather(grid, settings), settings, "row-names")
+    shape = shape_of(load_federation(settings.data_spec))
+    traffic = traffic_of(Phase(settings.offline_spec, shape, settings.seed), settings.message_mb)
+    assert (traffic.round_trips, traffic.handshake) == (0, 3) == (0, outcome.price.handshake)
+    assert traffic.up == outcome.price.up
+    assert traffic.down == outcome.price.down
+    held = {part.name: part.nodes + part.external for part in shape.parts}
+    assert {name: len(told) // KEY_BYTES for name, told in outcome.told.items()} == held
