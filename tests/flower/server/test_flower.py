@@ -9,6 +9,7 @@ import pytest
 from fedlap_app.flower.grids.in_process import run_in_process
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.flower.submission import LocalFlower, _processes_with
+from fedlap_app.relevance import read_by
 from fedlap_app.settings import Settings
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +44,8 @@ def flower(tmp_path_factory):
     ],
 )
 def test_flwr_run_and_fedlap_train_agree(flower, observer, dataset, method):
-    config = {**SMALL, "dataset": dataset, "method": method, "backend": "mask"}
+    wanted = {**SMALL, "dataset": dataset, "method": method, "backend": "mask"}
+    config = {key: value for key, value in wanted.items() if key in read_by(method)}
     run_id = flower.submit(config, nodes=3)
     assert flower.wait(run_id, 300) == "finished:completed"
     simulated = RunFolder.find(run_id, flower.runs).read_json("summary.json")
