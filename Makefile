@@ -28,7 +28,7 @@ setup: .venv/.ready  ## create .venv with the tested versions
 	@touch $@
 
 run: setup  ## train on the default data through `flwr run .` and print the result
-	@$(BIN)/fedlap run $(if $(CONF),--conf $(CONF)) $(ARGS)
+	@$(BIN)/fedlap run --compare $(if $(CONF),--conf $(CONF)) $(ARGS)
 
 test: setup  ## all tests but the slow ones and those on real SuperNodes
 	$(BIN)/python -m pytest -m "not slow and not integration and not faults"

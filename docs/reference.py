@@ -109,8 +109,8 @@ def _comment(domain: Domain) -> list[str]:
     whole = f"# {domain.help} {choices}".rstrip()
     if len(whole) <= 100:
         return [whole]
-    texts = (domain.help, choices)
-    return [line for text in texts for line in textwrap.wrap(f"# {text}", 100)]
+    wrapper = textwrap.TextWrapper(100, initial_indent="# ", subsequent_indent="# ")
+    return [*wrapper.wrap(domain.help), *wrapper.wrap(choices)]
 
 
 def _toml(value: object) -> str:

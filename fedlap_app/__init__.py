@@ -23,36 +23,46 @@ if TYPE_CHECKING:
     from fedlap_app.methods.base import Method
     from fedlap_app.methods.registry import register
     from fedlap_app.settings import Settings
+    from fedlap_app.studies.compare import Comparison, compare
+    from fedlap_app.studies.tune import Tuned, tune
 
 __version__ = VERSION
 __all__ = [
     "Basis",
+    "Comparison",
     "FedLapError",
     "Method",
     "Organisations",
     "Run",
     "Settings",
+    "Tuned",
+    "compare",
     "load",
     "open_run",
     "read",
     "register",
     "split",
     "train",
+    "tune",
 ]
 
 _HOMES = {
     "Basis": "api.run",
+    "Comparison": "studies.compare",
     "FedLapError": "errors",
     "Method": "methods.base",
     "Organisations": "api.organisations",
     "Run": "api.run",
     "Settings": "settings",
+    "Tuned": "studies.tune",
+    "compare": "studies.compare",
     "load": "api.organisations",
     "open_run": "api.run",
     "read": "api.organisations",
     "register": "methods.registry",
     "split": "api.split",
     "train": "api.training",
+    "tune": "studies.tune",
 }
 
 

@@ -12,6 +12,7 @@ from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.folder import federation_folders, read_folder, write_folder
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.knobs import Value, key_of, nearest
+from fedlap_app.settings import Settings
 
 MEMORY = "memory"
 """What the settings of a run call data that was never on disk."""
@@ -172,6 +173,15 @@ def from_spec(spec: DataSpec) -> Organisations:
     facts: dict[str, Value] = {key_of(key): value for key, value in asdict(spec).items()}
     del facts["seed"]
     return Organisations(load_federation(spec), {**facts, "data": ""}, seed=spec.seed)
+
+
+def named_by(settings: Settings) -> Organisations:
+    """The organisations of a benchmark or of folders, as settings name them."""
+    from fedlap_app.flower.grids.in_process import count_clients
+
+    if settings.data:
+        return read(settings.data, directed=settings.directed)
+    return from_spec(settings.with_clients(count_clients(settings)).data_spec)
 
 
 def read(folder: str | os.PathLike[str], *, directed: bool = False) -> Organisations:

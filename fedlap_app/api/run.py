@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,9 +16,8 @@ from fedlap_app.api import stores
 from fedlap_app.api.organisations import (
     MEMORY,
     Organisations,
-    from_spec,
     in_memory,
-    read,
+    named_by,
     require_empty,
 )
 from fedlap_app.errors import ConfigError, DataError
@@ -85,6 +85,11 @@ class Run:
     def accuracy(self) -> dict[str, float | None]:
         """Accuracy on "train", "val" and "test" over all organisations; None without nodes."""
         return dict(self.summary["accuracy"])
+
+    @property
+    def score(self) -> dict[str, float | None]:
+        """The score that the run's ``metric`` names, on "train", "val" and "test"."""
+        return dict(self.summary["score"])
 
     @property
     def scores(self) -> "pd.DataFrame":
@@ -313,8 +318,4 @@ def _organisations_of(folder: Path, settings: Settings) -> Organisations:
         if not files:
             raise DataError(f"{folder} does not hold the data of its run: save the run itself")
         return in_memory([Subgraph.load(file) for file in files], seed=facts["seed"])
-    if settings.data:
-        return read(settings.data, directed=settings.directed)
-    from dataclasses import replace
-
-    return from_spec(replace(settings.data_spec, seed=facts["seed"]))
+    return named_by(replace(settings, seed=facts["seed"]))

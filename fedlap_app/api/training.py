@@ -90,13 +90,9 @@ def train(
     Run
         Accuracy, history, model and predictions.
     """
-    if not isinstance(orgs, Organisations):
-        raise ConfigError(
-            f"{type(orgs).__name__} is not a federation: give what fedlap.load, fedlap.read or "
-            "fedlap.split returned"
-        )
+    require_organisations(orgs)
     name, options = _named(method)
-    chosen = _settings_of(orgs, name, preset, {**options, **settings})
+    chosen = settings_of(orgs, name, preset, {**options, **settings})
     place = Workplace() if store is None else Workplace(folder_at(store, "store"))
     line = ProgressLine()
     watch = (line if progress else None) if isinstance(progress, bool) else progress
@@ -142,6 +138,15 @@ def conduct(
     return Run(Path(summary["run_folder"]), organisations=orgs)
 
 
+def require_organisations(orgs: object) -> None:
+    """Refuse what is no federation."""
+    if not isinstance(orgs, Organisations):
+        raise ConfigError(
+            f"{type(orgs).__name__} is not a federation: give what fedlap.load, fedlap.read or "
+            "fedlap.split returned"
+        )
+
+
 def _named(method: str | type[Method] | Method | None) -> tuple[str | None, dict[str, object]]:
     """Name and options of a method; one that is handed over is made known to this process."""
     if method is None or isinstance(method, str):
@@ -153,7 +158,7 @@ def _named(method: str | type[Method] | Method | None) -> tuple[str | None, dict
     return kind.name, {name_of(key): value for key, value in options.items()}
 
 
-def _settings_of(
+def settings_of(
     orgs: Organisations,
     method: str | None,
     preset: str | os.PathLike[str] | Settings | None,

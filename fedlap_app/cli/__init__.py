@@ -20,6 +20,8 @@ _COMMANDS = {
     "plan": "fedlap_app.cli.plan:plan",
     "train": "fedlap_app.cli.train:train",
     "run": "fedlap_app.cli.run:run",
+    "compare": "fedlap_app.cli.compare:compare",
+    "tune": "fedlap_app.cli.tune:tune",
     "predict": "fedlap_app.cli.predict:predict",
     "audit": "fedlap_app.cli.audit:audit",
     "attack": "fedlap_app.cli.attack:attack",

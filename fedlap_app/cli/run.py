@@ -36,12 +36,19 @@ _HOUR = 3600.0
     help="ca.crt of that SuperLink (default: a connection without TLS)",
 )
 @click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
+@click.option(
+    "--compare/--no-compare",
+    "compared",
+    default=False,
+    help="show the other methods beside it, trained in this process after a simulation",
+)
 @click.option("--timeout", type=float, default=6.0, help="hours to wait (default: 6)")
 def run(
     conf: Path | None,
     superlink: str | None,
     root_certificates: Path | None,
     as_json: bool,
+    compared: bool,
     timeout: float,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
@@ -76,6 +83,8 @@ def run(
         _show_elsewhere(run_id, as_json, local=superlink is None)
         return
     _show(folder.read_json(SUMMARY), as_json)
+    if compared and superlink is None:
+        _show_others(folder.path, quiet=as_json)
 
 
 def _flower(superlink: str | None, authority: Path | None) -> "Flower":
@@ -130,6 +139,21 @@ def _reason(folder: "RunFolder | None", flower: "Flower") -> str:
     return f"the run failed; {flower.where_to_look()}"
 
 
+def _show_others(folder: Path, *, quiet: bool) -> None:
+    """What the same organisations reach without the method of the run."""
+    from fedlap_app.api.run import open_run
+    from fedlap_app.cli.voice import set_verbosity
+    from fedlap_app.studies.compare import compare_beside
+    from fedlap_app.studies.compare_table import lines
+
+    set_verbosity(False)
+    report = compare_beside(open_run(folder)).report
+    if not quiet:
+        score = report["score"]
+        click.echo(f"Is it worth joining? Test {score} (one seed; more: `fedlap compare`)")
+        click.echo("\n".join(lines(report)))
+
+
 def _show(summary: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(summary, indent=2))
@@ -138,6 +162,10 @@ def _show(summary: dict[str, Any], as_json: bool) -> None:
     for split, value in summary["accuracy"].items():
         text = "none: there are no such nodes" if value is None else f"{100 * value:.2f} %"
         click.echo(f"  {split + ' accuracy':<16} {text}")
+    if (metric := summary["metric"]) != "accuracy":
+        score = summary["score"]["test"]
+        shown = "none" if score is None else f"{100 * score:.2f} %"
+        click.echo(f"  {'test ' + metric:<16} {shown}")
     stage = f" in stage {summary['best_stage']}" if len(summary["stages"]) > 1 else ""
     click.echo(f"  best round       {summary['best_round']}{stage}, {summary['rounds']} in all")
     click.echo(f"  run folder       {summary['run_folder']}")

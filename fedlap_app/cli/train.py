@@ -18,6 +18,7 @@ from fedlap_app.cli.voice import bar_stream, say, set_verbosity, terminated_like
 from fedlap_app.errors import DataError
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
+from fedlap_app.studies.variation import explained, spread
 
 
 class Bar:
@@ -131,6 +132,7 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
 def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     """What the seeds have in common, in percent."""
     tests = _percent(summaries, "accuracy", "test")
+    scores = _percent(summaries, "score", "test")
     up = [bytes_up for summary in summaries for bytes_up in summary["bytes_up"].values()]
     return {
         "method": settings.method,
@@ -138,15 +140,19 @@ def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float)
         "partition": settings.partition,
         "clients": summaries[0]["clients"],
         "seeds": [summary["seed"] for summary in summaries],
-        "accuracy_mean": _mean(tests),
-        "accuracy_std": statistics.stdev(tests) if len(tests) > 1 else 0.0,
+        **spread(tests).row("accuracy"),
         "accuracies": tests,
         "accuracy_by_stage": [
-            _mean(_percent([summary["stages"][stage] for summary in summaries], "accuracy", "test"))
+            spread(
+                _percent([summary["stages"][stage] for summary in summaries], "accuracy", "test")
+            ).mean
             for stage in range(settings.self_training + 1)
         ],
-        "validation_mean": _mean(_percent(summaries, "accuracy", "val")),
-        "macro_f1_mean": _mean(_percent(summaries, "macro_f1", "test")),
+        "metric": settings.metric,
+        **spread(scores).row("score"),
+        "scores": scores,
+        **spread(_percent(summaries, "score", "val")).row("validation"),
+        **spread(_percent(summaries, "macro_f1", "test")).row("macro_f1"),
         "rounds": max(summary["rounds"] for summary in summaries),
         "bytes_up_per_client": statistics.mean(up) if up else 0,
         "seconds": seconds,
@@ -165,20 +171,17 @@ def _is_score(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _mean(values: list[float]) -> float | None:
-    return statistics.mean(values) if values else None
-
-
 def _text(report: dict[str, Any], last: dict[str, Any]) -> str:
-    spread = f" +- {report['accuracy_std']:.2f}" if len(report["seeds"]) > 1 else ""
-    mean = report["accuracy_mean"]
-    accuracy = "none: there are no test nodes" if mean is None else f"{mean:.2f} %{spread}"
+    found = spread(report["accuracies"])
+    accuracy = "none: there are no test nodes" if found.mean is None else explained(found)
     lines = [
         f"{report['method']} on {report['dataset']}, {report['clients']} organisations, "
         f"{report['rounds']} rounds",
         f"  test accuracy  {accuracy}",
     ]
-    if len(stages := report["accuracy_by_stage"]) > 1 and mean is not None:
+    if report["metric"] != "accuracy":
+        lines.append(f"  test {report['metric']}  {explained(spread(report['scores']))}")
+    if len(stages := report["accuracy_by_stage"]) > 1 and found.mean is not None:
         lines.append(f"  without self-training  {stages[0]:.2f} %")
     if len(report["seeds"]) == 1:
         for name, scores in last["client_accuracy"].items():

@@ -13,13 +13,14 @@ import shutil
 import tempfile
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import Features, Ints
@@ -30,6 +31,8 @@ from fedlap_app.store import places
 FORMAT = 1  # of the cached graphs
 _TIMEOUT = 15.0  # seconds without an answer after which a download is given up
 _SPARSE_BELOW = 0.25  # share of non-zero features
+EXTRA = ("acm", "coauthor_cs", "uai", "actor", "chameleon_filtered", "minesweeper")
+"""Graphs to try defaults on: array files in the folder ``extra`` of the data folder."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ _ALL = (
     ),
     Benchmark("photo", "Photo/raw", "Amazon", ("Photo",), ("amazon_electronics_photo.npz",)),
     Benchmark("ogbn-arxiv", "ogbn-arxiv", "", (), ("arxiv_graph.npz",)),
+    *(Benchmark(name, "extra", "", (), (f"{name}.npz",)) for name in EXTRA),
 )
 BENCHMARKS = {entry.name: entry for entry in _ALL}
 
@@ -132,7 +136,7 @@ def _cached(entry: Benchmark) -> Graph:
     with locked(path.with_suffix(".lock")):
         with contextlib.suppress(DataError):
             return Graph.load(path)
-        graph = _read_arxiv(entry) if not entry.reader else _read_with_torch(entry)
+        graph = _read_arrays(entry) if not entry.reader else _read_with_torch(entry)
         graph.save(path)
         return graph
 
@@ -198,19 +202,29 @@ def _missing(entry: Benchmark, also: str) -> DataError:
     )
 
 
-def _read_arxiv(entry: Benchmark) -> Graph:
+def _read_arrays(entry: Benchmark) -> Graph:
     path = _local(entry, entry.files[0])
     if path is None:
         raise _missing(entry, "and is not downloaded by FedLap")
     try:
         with np.load(path, allow_pickle=False) as file:
             pairs, labels = file["edge_index"].astype(np.int64), file["y"].astype(np.int64)
+            features = _features_in(file)
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path} cannot be read as arrays edge_index and y: fetch it again.") from (
             error
         )
     both = np.concatenate([pairs, pairs[::-1]], axis=1)
-    return _graph(entry.name, np.empty((labels.size, 0), dtype=np.float32), labels, both)
+    return _graph(entry.name, features, labels, both)
+
+
+def _features_in(file: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Dense features of an array file, which has them in compressed rows; none without."""
+    if "x_data" not in file:
+        return np.empty((len(file["y"]), 0), dtype=np.float32)
+    parts = file["x_data"], file["x_indices"], file["x_indptr"]
+    rows = sp.csr_array(parts, shape=tuple(file["x_shape"])).toarray()
+    return np.asarray(rows, dtype=np.float32)
 
 
 def _graph(name: str, features: Features, labels: Ints, index: Ints) -> Graph:

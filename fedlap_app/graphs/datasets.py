@@ -66,6 +66,12 @@ _BENCHMARKS = (
     ("chameleon", "links among Wikipedia pages; neighbours differ", 2277, 31371, 2325, 5),
     ("photo", "photo goods at Amazon that are bought together", 7650, 119081, 745, 8),
     ("ogbn-arxiv", "citations among arXiv papers; structure only", 169343, 1157799, 0, 40),
+    ("acm", "papers of the ACM that share authors", 3025, 13128, 1870, 3),
+    ("coauthor_cs", "computer scientists who wrote papers together", 18333, 81894, 6805, 15),
+    ("uai", "links among web pages", 3067, 28308, 4973, 19),
+    ("actor", "actors on the same pages; neighbours differ", 7600, 26659, 932, 5),
+    ("chameleon_filtered", "chameleon without duplicate pages", 890, 8854, 2325, 5),
+    ("minesweeper", "cells of a game; score by roc-auc", 10000, 39402, 7, 2),
 )
 _ALL = (
     Dataset(

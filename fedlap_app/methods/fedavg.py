@@ -43,7 +43,9 @@ class FedAvg(Method):
         from fedlap_app.models.tensors import GraphTensors
 
         spec = self.settings.model_spec(part.num_features, part.num_classes)
-        return GraphTensors.from_subgraph(part, spec, pick_device(self.settings.device))
+        tensors = GraphTensors.from_subgraph(part, spec, pick_device(self.settings.device))
+        balanced = self.settings.class_weights == "balanced"
+        return tensors.balanced(part.num_classes) if balanced else tensors
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy over the training nodes."""
@@ -64,7 +66,7 @@ class FedAvg(Method):
         seed = round_seed(settings.seed, turn.task.stage, org.name, turn.number)
         with one_thread():
             load_parameters(model, self.received(org, received))
-            scores = evaluate_weights(model, inputs)
+            scores = evaluate_weights(model, inputs, bins=settings.score_bins)
             pull = settings.pull
             loss = proximal(self.loss, pull, model) if pull else self.loss
             rule = Optimizer(model.parameters(), spec)

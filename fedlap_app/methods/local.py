@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 from fedlap_app.knobs import keys_of
 from fedlap_app.methods.base import Parameters, Schema
 from fedlap_app.methods.fedavg import FedAvg
-from fedlap_app.methods.scores import Best, pack, total, unpack
+from fedlap_app.methods.scores import Best, Layout, pack, total, unpack
 from fedlap_app.models.options import AveragingOptions
 from fedlap_app.seeds import round_seed, stage_seed
 
@@ -61,7 +61,7 @@ class Local(FedAvg):
         with one_thread():
             for stage in range(settings.self_training + 1):
                 model = self.model(schema, stage_seed(settings.seed, stage)).to(inputs.device)
-                trained = self._train_stage(model, inputs, name, stage)
+                trained = self._train_stage(model, inputs, name, stage, schema)
                 if stages and not trained.best.is_ahead_of(stages[-1].best):
                     trained = replace(stages[-1], history=trained.history)
                 stages.append(trained)
@@ -72,7 +72,7 @@ class Local(FedAvg):
         return stages
 
     def _train_stage(
-        self, model: "nn.Module", inputs: "GraphTensors", name: str, stage: int
+        self, model: "nn.Module", inputs: "GraphTensors", name: str, stage: int, schema: Schema
     ) -> AloneStage:
         from fedlap_app.models.evaluation import evaluate
         from fedlap_app.models.optimizer import Optimizer
@@ -82,16 +82,17 @@ class Local(FedAvg):
         settings = self.settings
         spec = settings.train_spec
         rule = Optimizer(model.parameters(), spec)
-        best = Best(settings.patience)
+        best = Best(settings.patience, settings.metric)
+        layout = Layout.of(settings, schema.classes)
         history: list[list[float]] = []
         for number in range(1, settings.rounds + 1):
             if settings.optimizer_state == "reset":
                 rule = Optimizer(model.parameters(), spec)
             seed = round_seed(settings.seed, stage, name, number)
             train_epochs(model, inputs, spec, seed, objective=self.loss, optimizer=rule)
-            scores = evaluate(model, inputs)
+            scores = evaluate(model, inputs, bins=settings.score_bins)
             history.append(pack(scores))
-            if best.takes(number, total([unpack(history[-1])])):
+            if best.takes(number, total([unpack(history[-1], layout)])):
                 evaluation, parameters = scores, parameters_of(model)
             if best.is_enough(number):
                 break

@@ -87,15 +87,16 @@ def build_fused(
     return FusedModel(model, build_structure(structure, seed), weighted=weighted)
 
 
-def evaluate_weights(model: nn.Module, tensors: GraphTensors) -> list[Evaluation]:
+def evaluate_weights(model: nn.Module, tensors: GraphTensors, *, bins: int = 0) -> list[Evaluation]:
     """Scores with each of `FEATURE_WEIGHTS`; those of the model as it is when it has no weight."""
     if not isinstance(model, TwoBranches) or model.feature_weight is None:
-        return [evaluate(model, tensors)]
+        return [evaluate(model, tensors, bins=bins)]
     model.eval()
     with torch.inference_mode():
         branches = model.branches(tensors)
         choices = [model.fuse(branches, weight) for weight in FEATURE_WEIGHTS]
-        return [score(logits.log_softmax(dim=1).cpu().numpy(), tensors) for logits in choices]
+        found = [logits.log_softmax(dim=1).cpu().numpy() for logits in choices]
+    return [score(each, tensors, bins=bins) for each in found]
 
 
 def branch_cross_entropy(model: TwoBranches, tensors: GraphTensors, branch: float) -> Tensor:

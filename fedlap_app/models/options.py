@@ -20,6 +20,10 @@ STRATEGIES = (
     "fedavg", "fedprox", "fedavgm", "fedadam", "fedadagrad", "fedyogi", "fedmedian",
     "fedtrimmedavg",
 )  # fmt: skip
+METRICS = ("accuracy", "macro-f1", "roc-auc", "average-precision")
+CURVES = METRICS[2:]
+"""Metrics that need histograms."""
+SCORE_BINS = 64
 COLUMN_WEIGHTS = ("none", "eigenvalue", "root", "diffusion")
 _WITH_STEP_SIZE = ("fedavgm", "fedadam", "fedadagrad", "fedyogi")
 
@@ -73,8 +77,13 @@ class TrainingOptions(Options):
     rounds: int = knob(60, "training rounds", low=1, high=100_000)
     local_epochs: int = knob(3, "epochs per round at each organisation", low=1, high=10_000)
     patience: int = knob(
-        15, "rounds without a better validation accuracy before training ends; 0: never", low=0
+        15, "rounds without a better validation score before training ends; 0: never", low=0
     )
+    metric: str = knob("accuracy", "the score that chooses rounds and is reported", choices=METRICS)
+    class_weights: str = knob(
+        "none", "weights of the classes in the loss; balanced: rare ones weigh as much as frequent",
+        choices=("none", "balanced"),
+    )  # fmt: skip
     optimizer: str = knob("adam", "local optimiser", choices=get_args(OptimizerName))
     learning_rate: float = knob(0.01, "step size of the optimiser", low=1e-8, high=100.0)
     weight_decay: float = knob(0.0005, "L2 penalty of the optimiser", low=0.0, high=10.0)
@@ -92,6 +101,11 @@ class TrainingOptions(Options):
         choices=("auto", "cpu", "cuda"),
         private=True,
     )
+
+    @property
+    def score_bins(self) -> int:
+        """Resolution of the histograms from which areas under curves follow; 0: none."""
+        return SCORE_BINS if self.metric in CURVES else 0
 
     @property
     def train_spec(self) -> TrainSpec:

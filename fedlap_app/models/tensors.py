@@ -54,6 +54,8 @@ class GraphTensors:
         training.
     share : LaplacianShare | None
         Share of the Laplacian regulariser, for models with learned rows.
+    class_weights : Tensor | None
+        (classes,) weight of each class in the loss; None: all weigh 1.
     """
 
     kind: Kind
@@ -67,6 +69,7 @@ class GraphTensors:
     eigenvalues: Tensor | None = None
     guesses: tuple[Tensor, Tensor] | None = None
     share: LaplacianShare | None = None
+    class_weights: Tensor | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -111,6 +114,18 @@ class GraphTensors:
             basis=torch.as_tensor(basis, dtype=torch.float32, device=self.device),
             eigenvalues=torch.as_tensor(eigenvalues, dtype=torch.float32, device=self.device),
         )
+
+    def balanced(self, classes: int) -> "GraphTensors":
+        """The same data with classes that weigh the same in the loss, however rare they are.
+
+        The counts are those of the own training nodes; a class without any keeps weight 1.
+        """
+        labels = self.labels[self.splits["train"]]
+        counts = np.bincount(labels, minlength=classes)
+        weights = np.ones(classes, dtype=np.float32)
+        present = counts > 0
+        weights[present] = counts.sum() / (np.count_nonzero(present) * counts[present])
+        return replace(self, class_weights=torch.from_numpy(weights).to(self.device))
 
     def with_guesses(self, guesses: Guesses) -> "GraphTensors":
         """The same data with guessed labels."""

@@ -21,14 +21,16 @@ def cross_entropy(model: nn.Module, tensors: GraphTensors) -> Tensor:
 
 
 def loss_of(logits: Tensor, tensors: GraphTensors) -> Tensor:
-    """Mean cross-entropy of given logits, as in `cross_entropy`."""
+    """Mean cross-entropy of given logits, as in `cross_entropy`; with class weights theirs."""
+    classes = tensors.class_weights
     if tensors.guesses is None:
-        return functional.cross_entropy(logits, tensors.targets, ignore_index=NO_LABEL)
+        return functional.cross_entropy(logits, tensors.targets, classes, ignore_index=NO_LABEL)
     known = functional.cross_entropy(
-        logits, tensors.targets, ignore_index=NO_LABEL, reduction="sum"
+        logits, tensors.targets, classes, ignore_index=NO_LABEL, reduction="sum"
     )
     targets, weights = tensors.guesses
-    guessed = functional.cross_entropy(logits, targets, reduction="none") @ weights
+    guessed = functional.cross_entropy(logits, targets, classes, reduction="none") @ weights
+    # Balanced classes weigh as much as there are training nodes, with or without weights.
     return (known + guessed) / (len(tensors.splits["train"]) + weights.sum())
 
 

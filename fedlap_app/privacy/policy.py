@@ -41,6 +41,9 @@ class Policy:
         Whether organisations without a pin are accepted when a run asks for it.
     server_steps
         Whether single gradients may leave unsealed (``optimizer-at = "server"``).
+    score_histograms
+        Whether histograms of predicted probabilities by class may leave unsealed (``metric =
+        "roc-auc"`` and ``"average-precision"``); they tell the labels of a split by their counts.
     jobs_a_day, runs_a_day
         Jobs before training, and training runs, that begin within 24 hours.
     most_rounds, most_stages, most_evaluations
@@ -62,6 +65,7 @@ class Policy:
     unpadded_sums: bool = False
     trust_on_first_use: bool = False
     server_steps: bool = False
+    score_histograms: bool = False
     jobs_a_day: int | None = 24
     runs_a_day: int | None = 24
     most_rounds: int | None = 1000
@@ -79,6 +83,7 @@ SIMULATED = Policy(
     unpadded_sums=True,
     trust_on_first_use=True,
     server_steps=True,
+    score_histograms=True,
     jobs_a_day=None,
     runs_a_day=None,
     most_rounds=None,
@@ -185,5 +190,6 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "unpadded_sums": _flag,
     "trust_on_first_use": _flag,
     "server_steps": _flag,
+    "score_histograms": _flag,
     "methods": _hashes,
 }

@@ -1,6 +1,5 @@
 """Accuracy against what it costs: vectors, round trips, bytes and leakage, over many settings."""
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.plan import find_subgraphs
 from fedlap_app.studies.planning.shape import shape_of
 from fedlap_app.studies.planning.traffic import traffic_of
+from fedlap_app.studies.variation import spread
 from fedlap_app.sums.programs import Krylov
 
 Say = Callable[[str], None]
@@ -178,7 +178,7 @@ class _Runs:
         """Accuracy in percent and price of one point, over all seeds."""
         started = time.perf_counter()
         end = self._done + len(self._seeds)
-        scores: dict[str, list[float]] = {"val": [], "test": []}
+        scores: dict[str, list[float | None]] = {"val": [], "test": []}
         prices = []
         try:
             for seed in self._seeds:
@@ -187,7 +187,7 @@ class _Runs:
                 prices.append(_price_of(settings, run.offline))
                 for split, values in scores.items():
                     share = run.accuracy[split]
-                    values.append(math.nan if share is None else 100 * share)
+                    values.append(None if share is None else 100 * share)
                 self._done += 1
                 self._tell(point, seed, scores)
         finally:
@@ -196,26 +196,18 @@ class _Runs:
             "round_trips": max(price.round_trips for price in prices),
             "handshake_round_trips": max(price.handshake for price in prices),
             "bytes_up_per_client": statistics.mean(price.up for price in prices),
-            **_spread("validation", scores["val"]),
-            **_spread("test", scores["test"]),
+            **spread(scores["val"]).row("validation"),
+            **spread(scores["test"]).row("test"),
             "seconds": time.perf_counter() - started,
         }
 
-    def _tell(self, point: Point, seed: int, scores: Mapping[str, Sequence[float]]) -> None:
+    def _tell(self, point: Point, seed: int, scores: Mapping[str, Sequence[float | None]]) -> None:
         left = (time.perf_counter() - self._started) / self._done * (self._runs - self._done)
         self._say(
             f"[RUN {self._done}/{self._runs}] {point}, seed {seed}: validation "
-            f"{scores['val'][-1]:.2f} %, test {scores['test'][-1]:.2f} %, {left:.0f} s left"
+            f"{spread(scores['val'][-1:])} %, test {spread(scores['test'][-1:])} %, "
+            f"{left:.0f} s left"
         )
-
-
-def _spread(name: str, values: Sequence[float]) -> Row:
-    """Mean and deviation; a split without nodes has none."""
-    known = [value for value in values if math.isfinite(value)]
-    return {
-        f"{name}_mean": statistics.mean(known) if known else None,
-        f"{name}_std": statistics.stdev(known) if len(known) > 1 else 0.0,
-    }
 
 
 def _price_of(settings: Settings, facts: Mapping[str, Any]) -> _Price:

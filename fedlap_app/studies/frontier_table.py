@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedlap_app.studies.report_files import check_chart, lines_of, save_chart
+from fedlap_app.studies.variation import ONE_SEED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +46,7 @@ def table_of(report: Mapping[str, Any]) -> str:
         "",
         "M: vectors exchanged (two products a step with `directed`), r: kept. KL and the largest "
         "P + R: the paper's worst-case attacker at the true density.",
+        ONE_SEED if report["seeds"] == 1 else "+-: half of the 95 % interval over the seeds.",
         _choice(report, "best", "highest validation accuracy *", ""),
         _choice(
             report,
@@ -69,10 +71,10 @@ def _shown(row: Mapping[str, Any], seeds: int) -> dict[str, Any]:
 
 
 def _accuracy(row: Mapping[str, Any], split: str, seeds: int) -> str:
-    mean = row[f"{split}_mean"]
+    mean, high = row[f"{split}_mean"], row[f"{split}_high"]
     if mean is None:
         return "-"
-    return f"{mean:.2f} +- {row[f'{split}_std']:.2f}" if seeds > 1 else f"{mean:.2f}"
+    return f"{mean:.2f} +- {high - mean:.2f}" if seeds > 1 else f"{mean:.2f}"
 
 
 def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - text or a number
@@ -155,7 +157,7 @@ def _draw_curves(axes: "Axes", report: Mapping[str, Any], key: str, scale: float
         axes.errorbar(
             [scale * row[key] for row in curve],
             [row["test_mean"] for row in curve],
-            yerr=[row["test_std"] for row in curve],
+            yerr=[(row["test_high"] or row["test_mean"]) - row["test_mean"] for row in curve],
             color=_COLOURS[kinds.index((operator, keep)) % len(_COLOURS)],
             marker=_MARKERS[blocks.index(block) % len(_MARKERS)],
             capsize=2,

@@ -31,6 +31,10 @@ def test_one_json_object_over_the_seeds(method):
     ]
     assert report["accuracy_mean"] == pytest.approx(statistics.mean(tests))
     assert report["accuracy_std"] == pytest.approx(statistics.stdev(tests))
+    # Student's quantile with two degrees of freedom, from a printed table.
+    half = 4.3027 * statistics.stdev(tests) / 3**0.5
+    assert report["accuracy_low"] == pytest.approx(statistics.mean(tests) - half, abs=0.01)
+    assert report["accuracy_high"] == pytest.approx(statistics.mean(tests) + half, abs=0.01)
     assert report["rounds"] == 2
     assert report["seconds"] > 0
     assert (report["bytes_up_per_client"] == 0) == (method == "central")
@@ -57,6 +61,13 @@ def test_text_names_the_organisations_and_the_folder():
     assert result.exit_code == 0
     assert "bank-00" in result.output
     assert "run folder" in result.output
+    assert "one seed: its random variation is not known" in result.output
+
+
+def test_text_over_seeds_has_an_interval():
+    result = CliRunner().invoke(main, ["train", *SMALL, "--method", "fedavg", "--seeds", "2"])
+    assert "95 % interval over 2 seeds, deviation" in result.output
+    assert "one seed" not in result.output
 
 
 def test_without_test_nodes_the_json_is_still_json():

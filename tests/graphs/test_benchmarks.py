@@ -20,7 +20,16 @@ TABLE = {
     "chameleon": (2277, 31371, 2325, 5, 0.230),
     "photo": (7650, 119081, 745, 8, 0.827),
     "ogbn-arxiv": (169343, 1157799, 0, 40, 0.654),
+    "acm": (3025, 13128, 1870, 3, 0.821),
+    "coauthor_cs": (18333, 81894, 6805, 15, 0.808),
+    "uai": (3067, 28308, 4973, 19, 0.364),
+    "actor": (7600, 26659, 932, 5, 0.217),
+    "chameleon_filtered": (890, 8854, 2325, 5, 0.236),
+    "minesweeper": (10000, 39402, 7, 2, 0.683),
 }
+
+
+SLOW = ("ogbn-arxiv", "coauthor_cs")
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +45,7 @@ def prepared(fedlap_data, module_home, monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name != "ogbn-arxiv" else pytest.param(name, marks=pytest.mark.slow)
-        for name in TABLE
-    ],
+    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in TABLE],
 )
 def test_sizes_are_the_published_ones(prepared, name):
     graph = load_benchmark(name)

@@ -1,6 +1,7 @@
 import pytest
 
 from fedlap_app.errors import DataError
+from fedlap_app.graphs.benchmarks import EXTRA
 from fedlap_app.graphs.datasets import DATASETS, availability, find_dataset
 
 
@@ -29,6 +30,7 @@ def test_generated_data_is_always_here(monkeypatch):
         "chameleon": "download",
         "photo": "download",
         "ogbn-arxiv": "files needed",
+        **dict.fromkeys(EXTRA, "files needed"),
     }
 
 

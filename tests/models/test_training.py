@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from fedlap_app.errors import RunError
+from fedlap_app.models.guesses import Guesses
 from fedlap_app.models.networks import build_model
 from fedlap_app.models.optimizer import Optimizer
 from fedlap_app.models.parameters import parameters_of
@@ -132,3 +133,18 @@ def test_the_proximal_term_pulls_to_where_the_model_was(make_subgraph):
     with_pull = torch.autograd.grad(pulled(model, tensors), parameters)
     for value, anchor, one, other in zip(parameters, anchors, plain, with_pull, strict=True):
         torch.testing.assert_close(other - one, 0.7 * (value.detach() - anchor))
+
+
+def test_balanced_classes_weigh_the_same(make_subgraph):
+    model, tensors = _built(make_subgraph(), "gcn")
+    balanced = tensors.balanced(3)
+    with torch.no_grad():
+        logs = model.eval()(tensors).log_softmax(dim=1).numpy()
+        found = float(cross_entropy(model, balanced))
+        guesses = Guesses(np.eye(3, dtype=np.float32)[tensors.labels], np.zeros(len(logs), "f4"))
+        again = float(cross_entropy(model, balanced.with_guesses(guesses)))
+    train = tensors.splits["train"]
+    truth = tensors.labels[train]
+    own = [-logs[train][truth == c, c].mean() for c in np.unique(truth)]
+    assert found == pytest.approx(np.mean(own), rel=1e-5)
+    assert again == pytest.approx(found, rel=1e-5)

@@ -18,9 +18,13 @@ ROW: dict[str, Any] = {
     "handshake_round_trips": 3,
     "bytes_up_per_client": 661_000,
     "validation_mean": 73.25,
-    "validation_std": 1.5,
+    "validation_std": 1.25,
+    "validation_low": 71.75,
+    "validation_high": 74.75,
     "test_mean": 72.75,
-    "test_std": 0.25,
+    "test_std": 0.2,
+    "test_low": 72.5,
+    "test_high": 73.0,
     "seconds": 9.0,
     "kl": 3.85,
     "p_plus_r": 0.99,
@@ -30,7 +34,8 @@ ROW: dict[str, Any] = {
 }
 OUTSIDE: dict[str, Any] = {
     **ROW, "operator": "sym", "vectors": 500, "exchanged": 500, "rank": 50, "validation_mean": 80.0,
-    "kl": 64.2, "p_plus_r": 1.95, "inside": False, "best": True, "best_under_bound": False,
+    "validation_high": 82.0, "kl": 64.2, "p_plus_r": 1.95, "inside": False, "best": True,
+    "best_under_bound": False,
 }  # fmt: skip
 REPORT: dict[str, Any] = {
     "dataset": "cora",
@@ -67,7 +72,11 @@ def test_the_table_names_both_choices_and_what_is_missing() -> None:
 
 
 def test_one_seed_has_no_deviation() -> None:
-    assert "+-" not in table_of({**REPORT, "seeds": 1})
+    alone = {"validation_high": None, "test_high": None}
+    rows = {key: {**REPORT[key], **alone} for key in ("best", "best_under_bound")}
+    text = table_of({**REPORT, **rows, "seeds": 1, "rows": [{**ROW, **alone}]})
+    assert "+-" not in text
+    assert "one seed" in text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from fedlap_app.flower.task import number_in
 from fedlap_app.methods.base import MODEL, Turn
 from fedlap_app.methods.kept import keep_guesses, keep_model
 from fedlap_app.methods.organisation import Organisation
-from fedlap_app.methods.scores import pack, pack_all, withhold
+from fedlap_app.methods.scores import Layout, pack, pack_all, withhold
 from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.federation import read_federation_file
 from fedlap_app.version import VERSION
@@ -109,7 +109,8 @@ def evaluate(organisation: Organisation, content: RecordDict, run: int) -> Recor
 
     task = ration.admit(organisation, run, content, Late.EVALUATE)
     with one_thread():
-        evaluations = evaluate_weights(*_received(organisation, content, task))
+        model, inputs = _received(organisation, content, task)
+        evaluations = evaluate_weights(model, inputs, bins=organisation.settings.score_bins)
     scores: Metrics = {"scores": _scores(organisation, pack_all(evaluations))}
     return _answered(organisation, task, Late.EVALUATE, content, scores)
 
@@ -128,7 +129,7 @@ def keep(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
     with one_thread():
         model, inputs = _received(organisation, content, task)
         predicted = log_probabilities_of(model, inputs)
-    evaluation = score(predicted, inputs)
+    evaluation = score(predicted, inputs, bins=method.settings.score_bins)
     parameters = method.received(organisation, records_in(content, MODEL))
     keep_model(organisation, task, method.kept(organisation, parameters), evaluation)
     if task.stage < method.settings.self_training:
@@ -150,7 +151,8 @@ def _answered(
 
 def _scores(organisation: Organisation, packed: Sequence[float]) -> list[float]:
     """Scores that may leave."""
-    return withhold(packed, organisation.policy.least_scored_nodes)
+    layout = Layout.of(organisation.settings, organisation.subgraph.num_classes)
+    return withhold(packed, organisation.policy.least_scored_nodes, layout)
 
 
 def _received(

@@ -145,6 +145,12 @@ def _require_allowed(policy: Policy, method: Method) -> None:
     """Refuse a run whose method or settings pass a limit of the policy."""
     _require_listed(policy, method)
     settings = method.settings
+    if settings.score_bins and not policy.score_histograms:
+        raise RunError(
+            f"metric = '{settings.metric}' shows the server histograms of predicted probabilities "
+            "by class, which tell labels, and its policy does not allow it (score-histograms): "
+            "take metric = 'macro-f1' or 'accuracy', or ask it to allow them"
+        )
     if method.single_gradients and not policy.server_steps:
         raise RunError(
             "optimizer-at = 'server', or one epoch of sgd, shows the server single gradients, "

@@ -13,7 +13,7 @@ from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.flower.task import task_record
 from fedlap_app.methods.base import Method
-from fedlap_app.methods.scores import total, unpack
+from fedlap_app.methods.scores import Layout, Scores, total, unpack_all
 from fedlap_app.methods.task import Task
 
 
@@ -28,7 +28,8 @@ def train_alone(
     settings = method.settings
     content = RecordDict({"config": task_record(Task(grid.run.run_id))})
     replies = grid.ask(members, "train.alone", content, settings.step_timeout)
-    trained = {name: _stages(reply) for name, reply in replies.items()}
+    layout = Layout.of(settings, members[0].classes)
+    trained = {name: _stages(reply, layout) for name, reply in replies.items()}
     stages: list[StageScores] = []
     for stage in range(settings.self_training + 1):
         histories = [rows[stage].history for rows in trained.values()]
@@ -48,19 +49,15 @@ def train_alone(
 class _Stage:
     """One member's scores in a stage: of its best round and of every round."""
 
-    scores: dict[str, float]
-    history: list[dict[str, float]]
+    scores: Scores
+    history: Sequence[Scores]
 
 
-def _stages(reply: RecordDict) -> list[_Stage]:
+def _stages(reply: RecordDict, layout: Layout) -> list[_Stage]:
     """The flat lists of a reply, cut into stages and rounds."""
     rounds = [int(count) for count in numbers(reply, "rounds")]
     scores, history = numbers(reply, "scores"), numbers(reply, "history")
-    width = len(scores) // len(rounds)
-    best, rows = (
-        [unpack(flat[start : start + width]) for start in range(0, len(flat), width)]
-        for flat in (scores, history)
-    )
+    best, rows = (unpack_all(flat, layout) for flat in (scores, history))
     ends = list(itertools.accumulate(rounds))
     return [
         _Stage(best[stage], rows[end - count : end])

@@ -17,7 +17,7 @@ from fedlap_app.flower.server.rounds import Rounds
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods.base import Method, Schema, State
 from fedlap_app.methods.kept import BASIS
-from fedlap_app.methods.scores import Best, is_better, total, unpack, unpack_all
+from fedlap_app.methods.scores import Best, Layout, by_metric, is_better, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
 from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.seeds import stage_seed
@@ -36,6 +36,7 @@ class Progress:
     folder: RunFolder
     observer: Observer
     best: Best
+    layout: Layout
     state: State = field(default_factory=lambda: State({}))
     rounds: int = 0
     started: float = field(default_factory=time.perf_counter)
@@ -43,7 +44,7 @@ class Progress:
     def scored(self, number: int, state: State, replies: Sequence[RecordDict]) -> bool:
         """Take in how the state after a round scored; whether the training goes on."""
         settings = self.method.settings
-        weight, totals = _best_weight(replies)
+        weight, totals = _best_weight(replies, self.layout, settings.metric)
         if self.best.takes(number, totals):
             self.state = state
             if settings.weighted and FEATURE_WEIGHT in state.model:
@@ -58,14 +59,17 @@ class Progress:
         return not self.best.is_enough(number)
 
 
-def _best_weight(replies: Sequence[RecordDict]) -> tuple[float, dict[str, float]]:
+def _best_weight(
+    replies: Sequence[RecordDict], layout: Layout, metric: str
+) -> tuple[float, dict[str, float]]:
     """The weight of the feature model that validates best, and the totals with it."""
-    clients = [unpack_all(numbers(reply, "scores")) for reply in replies]
+    clients = [unpack_all(numbers(reply, "scores"), layout) for reply in replies]
     choices = [total(scores) for scores in zip(*clients, strict=True)]
     chosen = 0
     for number, totals in enumerate(choices):
         # Without validation nodes nothing speaks for another weight than the first.
-        if not math.isnan(totals["val_accuracy"]) and is_better(totals, choices[chosen]):
+        known = not math.isnan(by_metric(totals, "val", metric))
+        if known and is_better(totals, choices[chosen], metric):
             chosen = number
     return FEATURE_WEIGHTS[chosen], choices[chosen]
 
@@ -102,17 +106,21 @@ def train_together(
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
     jobs = {program: outcome.job for program, outcome in found.items()}
     schema = Schema(members[0].features, members[0].classes)
+    layout = Layout.of(settings, schema.classes)
     stages: list[StageScores] = []
     kept: Progress | None = None
     for stage in range(settings.self_training + 1):
         rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs))
         start = method.start(schema, stage_seed(settings.seed, stage), found)
-        progress = Progress(method, stage, folder, observer, Best(settings.patience))
+        best = Best(settings.patience, settings.metric)
+        progress = Progress(method, stage, folder, observer, best, layout)
         _train(rounds, start, progress)
         if kept is None or progress.best.is_ahead_of(kept.best):
             kept = progress
         replies = rounds.ask("evaluate.keep", kept.state)
-        clients = {name: unpack(numbers(reply, "scores")) for name, reply in replies.items()}
+        clients = {
+            name: unpack(numbers(reply, "scores"), layout) for name, reply in replies.items()
+        }
         stages.append(StageScores(kept.stage, kept.best.round, progress.rounds, clients))
     assert kept is not None
     return Outcome(stages, kept.state.model, jobs.get(BASIS, ""))

@@ -12,7 +12,7 @@ from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.methods.base import Schema
 from fedlap_app.methods.local import Local
 from fedlap_app.methods.registry import method_class
-from fedlap_app.methods.scores import pack, total, unpack
+from fedlap_app.methods.scores import Layout, pack, total, unpack
 from fedlap_app.settings import Settings
 
 
@@ -27,16 +27,17 @@ def run_central(
     method = method_class(settings.method).of(settings)
     assert isinstance(method, Local), "a method that needs all data in one place trains alone"
     inputs = method.inputs(whole, {})
+    layout = Layout.of(settings, whole.num_classes)
     clock.lap("gather")
     results = method.train_alone(Schema(whole.num_features, whole.num_classes), inputs, whole.name)
     stages: list[StageScores] = []
     for stage, result in enumerate(results):
         for number, scores in enumerate(result.history, start=1):
-            totals = total([unpack(scores)])
+            totals = total([unpack(scores, layout)])
             folder.add_round({"stage": stage, "round": number, **totals})
             count = len(results) * settings.rounds
             observer.round_done(stage * settings.rounds + number, count, totals)
-        clients = {whole.name: unpack(pack(result.evaluation))}
+        clients = {whole.name: unpack(pack(result.evaluation), layout)}
         rounds = len(result.history)
         stages.append(StageScores(result.best_stage, result.best_round, rounds, clients))
     clock.lap("train")

@@ -6,7 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fedlap_app.methods.scores import SPLITS, accuracy, total
+from fedlap_app.methods.scores import SPLITS, Scores, accuracy, by_metric, total
+from fedlap_app.models.options import METRICS
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class StageScores:
     best_stage: int | None
     best_round: int | None
     rounds: int
-    clients: Mapping[str, Mapping[str, float]]
+    clients: Mapping[str, Scores]
 
     def accuracy(self) -> dict[str, float]:
         """Accuracy per split over all organisations."""
@@ -31,6 +32,11 @@ class StageScores:
         best = {"best_stage": self.best_stage, "best_round": self.best_round}
         return {"accuracy": self.accuracy(), "rounds": self.rounds, **best}
 
+    def scores(self, metric: str) -> dict[str, float]:
+        """Score per split over all organisations."""
+        totals = total(list(self.clients.values()))
+        return {split: by_metric(totals, split, metric) for split in SPLITS}
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -41,11 +47,11 @@ class Outcome:
     basis: str = ""
 
     @property
-    def clients(self) -> Mapping[str, Mapping[str, float]]:
+    def clients(self) -> Mapping[str, Scores]:
         """Final scores of every organisation."""
         return self.stages[-1].clients
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, metric: str = METRICS[0]) -> dict[str, Any]:
         """Scores over all organisations and for each of them."""
         totals = total(list(self.clients.values()))
         return {
@@ -54,6 +60,12 @@ class Outcome:
             "macro_f1": {split: totals[f"{split}_macro_f1"] for split in SPLITS},
             "client_accuracy": {
                 name: {split: accuracy(scores, split) for split in SPLITS}
+                for name, scores in self.clients.items()
+            },
+            "metric": metric,
+            "score": self.stages[-1].scores(metric),
+            "client_score": {
+                name: {split: by_metric(total([scores]), split, metric) for split in SPLITS}
                 for name, scores in self.clients.items()
             },
             "rounds": sum(stage.rounds for stage in self.stages),

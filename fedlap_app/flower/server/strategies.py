@@ -17,7 +17,7 @@ from flwr.serverapp.strategy import (
 
 from fedlap_app.flower.records import numbers
 from fedlap_app.methods.base import Method
-from fedlap_app.methods.scores import total, unpack_all
+from fedlap_app.methods.scores import train_loss
 from fedlap_app.settings import Settings
 
 _ALL = (FedAvg, FedProx, FedAvgM, FedAdam, FedAdagrad, FedYogi, FedMedian, FedTrimmedAvg)
@@ -65,5 +65,4 @@ def _options(settings: Settings, *, server_steps: bool) -> dict[str, float]:
 
 def _loss_record(replies: list[RecordDict], weight_key: str) -> MetricRecord:
     """Loss of the received model over the training nodes of all clients, for Flower's log."""
-    scores = [unpack_all(numbers(reply, "scores"))[0] for reply in replies]
-    return MetricRecord({"train-loss": total(scores)["train_loss"]})
+    return MetricRecord({"train-loss": train_loss([numbers(reply, "scores") for reply in replies])})

@@ -53,7 +53,7 @@ def write_summary(
         "dataset": settings.data or settings.dataset,
         "clients": settings.clients or len(outcome.clients),
         "seed": settings.seed,
-        **outcome.summary(),
+        **outcome.summary(settings.metric),
         "bytes_up": {name: count.up for name, count in traffic.items()},
         "bytes_down": {name: count.down for name, count in traffic.items()},
         "absences": dict(absences or {}),

@@ -150,16 +150,19 @@ def exchanged_vectors(settings: Settings) -> int:
 
 def one_line(settings: Settings) -> str:
     """What to tell before a run: the worst-case attacker against the most exposed organisation."""
-    _, subgraphs = find_subgraphs(settings)
-    density, vectors = density_of(subgraphs).true_p, exchanged_vectors(settings)
-    targets = [_target(part, density, vectors) for part in subgraphs]
-    worst = measures(most_exposed(targets))
+    worst = worst_exposure(settings, find_subgraphs(settings)[1])
     return (
         f"Privacy: the paper's worst-case attacker (knows every other entry of the "
         f"{worst['vectors']} vectors exchanged, all degrees and p) tells edges inside "
         f"{worst['target']} ({worst['nodes']} nodes, density {worst['density']:.2g}) from other "
         f"pairs with AUC {worst['auc']:.3f}; see `fedlap audit`"
     )
+
+
+def worst_exposure(settings: Settings, parts: Sequence[Subgraph]) -> dict[str, Any]:
+    """What the worst-case attacker learns of the most exposed organisation."""
+    density, vectors = density_of(parts).true_p, exchanged_vectors(settings)
+    return measures(most_exposed([_target(part, density, vectors) for part in parts]))
 
 
 def _target(
