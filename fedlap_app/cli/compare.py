@@ -48,10 +48,9 @@ def compare(
     from fedlap_app.studies.report_files import check_chart, check_folder
 
     set_verbosity(False)
-    given = collect(conf, options)
-    if given.pop("method", None) and options.get("method"):
+    if options.get("method"):
         raise ConfigError("--method names one method: give --methods a list, or leave it out")
-    settings = parse_settings(given)
+    settings = parse_settings(collect(conf, options))
     names = METHODS if methods is None else tuple(methods.replace(" ", "").split(","))
     if csv_file is not None:
         check_folder(csv_file)

@@ -148,6 +148,7 @@ def test_the_summary_of_a_run_without_validation_nodes(told, tmp_path, monkeypat
         "dataset": "banks",
         "clients": 3,
         "accuracy": {"val": None, "test": 0.5},
+        "metric": "accuracy",
         "stages": [{}],
         "best_round": 4,
         "rounds": 4,

@@ -39,7 +39,7 @@ def attach(tensors, basis, settings):
 
 def basis_of(rows, columns, nodes):
     generator = np.random.default_rng(0)
-    facts = BasisFacts("j", "m", "s", "d", ("a", "b"), nodes, rows, 1, 1)
+    facts = BasisFacts("j", "m", "s", "d", ("a", "b"), rows, 1, 1, nodes=nodes)
     certificate = Certificate(0.0, 0.0, columns, columns, 1, 1, 1, 1.0)
     U = generator.standard_normal((rows, columns)) / np.sqrt(nodes)
     return FinishedBasis(U, np.linspace(0.1, 1.0, columns), certificate, facts)

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import fedlap_app as fedlap
+from fedlap_app.api.training import settings_of
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.studies.audit.audit import audit_federation
 from fedlap_app.studies.compare import Comparison, compare_beside
@@ -33,10 +34,7 @@ def found(orgs: fedlap.Organisations) -> Comparison:
 
 def test_scores_are_those_of_single_runs(found: Comparison) -> None:
     for row in found.report["methods"]:
-        tests = [
-            100 * fedlap.train(_load(seed), row["method"], **QUICK).accuracy["test"]
-            for seed in row["seeds"]
-        ]
+        tests = [100 * _train(seed, row["method"]).accuracy["test"] for seed in row["seeds"]]
         assert row["seeds"] == [4, 5]
         assert row["mean"] == pytest.approx(np.mean(tests))
         assert row["interval"] == pytest.approx(
@@ -48,11 +46,14 @@ def _load(seed: int) -> fedlap.Organisations:
     return fedlap.load("banks", clients=3, accounts=240, seed=seed)
 
 
+def _train(seed: int, method: str) -> fedlap.Run:
+    """As in a comparison, each method leaves out of the settings what it does not read."""
+    orgs = _load(seed)
+    return fedlap.train(orgs, method, preset=settings_of(orgs, None, None, QUICK))
+
+
 def test_differences_are_paired(found: Comparison, orgs: fedlap.Organisations) -> None:
-    runs = {
-        method: [fedlap.train(_load(seed), method, **QUICK) for seed in (4, 5)]
-        for method in ("local", "fedlap+")
-    }
+    runs = {method: [_train(seed, method) for seed in (4, 5)] for method in ("local", "fedlap+")}
     gains = [
         100 * (joined.accuracy["test"] - alone.accuracy["test"])
         for joined, alone in zip(runs["fedlap+"], runs["local"], strict=True)
@@ -67,7 +68,7 @@ def test_differences_are_paired(found: Comparison, orgs: fedlap.Organisations) -
 
 
 def test_one_model_on_all_data_is_scored_at_every_organisation(found: Comparison) -> None:
-    run = fedlap.train(_load(4), "central", **QUICK)
+    run = _train(4, "central")
     counts = [int(part.test_mask.sum()) for part in run.organisations]
     alone = fedlap.compare(_load(4), ["local", "central"], seeds=1, **QUICK)
     shares = alone.organisations["central"].to_numpy()

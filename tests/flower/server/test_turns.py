@@ -44,12 +44,14 @@ def test_whoever_waits_goes_on_when_the_other_ends(own_home):
     assert order == ["first", "second"]
 
 
-@pytest.mark.parametrize("method", ["fedlap+", "fedlap"])
-def test_the_same_training_twice_at_once(own_home, method):
+@pytest.mark.parametrize(
+    ("method", "basis"), [("fedlap+", ["--vectors", "60", "--block", "1"]), ("fedlap", [])]
+)
+def test_the_same_training_twice_at_once(own_home, method, basis):
     command = [
         sys.executable, "-c", "from fedlap_app.cli import main; main()", "train",
         "--dataset", "banks", "--accounts", "300", "--clients", "3", "--rounds", "2",
-        "--vectors", "60", "--block", "1", "--backend", "mask", "--method", method, "--json",
+        "--backend", "mask", "--method", method, "--json", *basis,
     ]  # fmt: skip
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     reports = [json.loads(run.communicate(timeout=300)[0]) for run in runs]
