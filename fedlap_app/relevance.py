@@ -12,11 +12,11 @@ from fedlap_app.knobs import Options, domain_of, keys_of, toml
 from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.settings import KNOBS, OperationOptions, RunOptions
 from fedlap_app.spectral.options import BasisOptions
-from fedlap_app.sums.options import NeighbourOptions, SumOptions
+from fedlap_app.sums.options import NeighbourOptions, SealedTrainingOptions, SumOptions
 from fedlap_app.sums.programs import Krylov, RowNames
 
 T = TypeVar("T")
-ALWAYS = keys_of(RunOptions, OperationOptions, NeighbourOptions)
+ALWAYS = keys_of(RunOptions, OperationOptions, NeighbourOptions, SealedTrainingOptions)
 PROGRAMS = {
     Krylov.name: keys_of(BasisOptions, SumOptions),
     # Names of rows tell the server who shares nodes, whatever is asked for.

@@ -25,9 +25,9 @@ from fedlap_app.models.specs import Activation, StructureSpec, parse_widths
 from fedlap_app.spectral.options import BasisOptions
 from fedlap_app.sums.choice import full_profile
 from fedlap_app.sums.job.spec import OfflineSpec
-from fedlap_app.sums.options import NeighbourOptions, SumOptions
+from fedlap_app.sums.options import NeighbourOptions, SealedTrainingOptions, SumOptions
 from fedlap_app.sums.program import Program
-from fedlap_app.sums.programs import Krylov, NeighbourSums, RowNames, find_program
+from fedlap_app.sums.programs import Krylov, NeighbourSums, RowNames, Training, find_program
 
 T = TypeVar("T")
 
@@ -73,6 +73,7 @@ class OperationOptions(Options):
 class Settings(
     OperationOptions,  # a dataclass begins with the fields of its last base
     SumOptions,
+    SealedTrainingOptions,
     NeighbourOptions,
     BasisOptions,
     SelfTrainingOptions,
@@ -140,7 +141,13 @@ class Settings(
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
         first = RowNames.name if RowNames.name in self.programs else Krylov.name
-        return tuple(dict.fromkeys((first, *self.programs, NeighbourSums.name)))
+        sealed = (Training.name,) if self.sealed else ()
+        return tuple(dict.fromkeys((first, *self.programs, NeighbourSums.name, *sealed)))
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the server sees no update and no score."""
+        return self.training_backend != "plain"
 
     @property
     def krylov(self) -> Krylov:

@@ -38,8 +38,12 @@ class ProgressLine:
 
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Show a finished round."""
-        scores = [f"{each} {100 * totals[f'{each}_accuracy']:.2f} %" for each in ("val", "test")]
-        self._show(f"round {number}/{rounds}, {', '.join(scores)}")
+        scores = [
+            f"{each} {100 * totals[f'{each}_accuracy']:.2f} %"
+            for each in ("val", "test")
+            if f"{each}_accuracy" in totals
+        ]
+        self._show(", ".join((f"round {number}/{rounds}", *scores)))
 
     def end(self) -> None:
         """Leave the line."""

@@ -53,13 +53,7 @@ class Step:
     """
 
     def __init__(self, method: Method) -> None:
-        strategy = method.settings.strategy
-        if strategy in _NO_MEAN:
-            raise ConfigError(
-                f"strategy = {strategy!r} needs every organisation's own update and a sealed sum "
-                "has none: set training-backend = 'plain', which the policy of every organisation "
-                "must allow (training-backends), or another strategy"
-            )
+        _require_mean(method)
         self._method = method
 
     def start(self, model: Mapping[str, Any]) -> State:
@@ -89,6 +83,25 @@ class Step:
         reply = cast(Message, SimpleNamespace(content=content))
         arrays, _ = strategy.aggregate_train(number, [reply])
         return {MODEL: kept(from_arrays(arrays)), **_remembered(strategy, [*model])}
+
+
+def require_sealable(method: Method) -> None:
+    """Refuse sealed training of what does not follow from sums."""
+    if method.settings.sealed and method.exchanges:
+        _require_mean(method)
+
+
+def _require_mean(method: Method) -> None:
+    strategy = method.settings.strategy
+    what = f"strategy = {strategy!r}" if strategy in _NO_MEAN else ""
+    if method.needs_updates:
+        what = f"method = {method.name!r}"
+    if what:
+        raise ConfigError(
+            f"{what} needs every organisation's own update and a sealed sum has none: set "
+            "training-backend = 'plain', which the policy of every organisation must allow "
+            "(training-backends), or take another one"
+        )
 
 
 def _remind(strategy: FedAvg, state: State, model: Mapping[str, Floats]) -> None:

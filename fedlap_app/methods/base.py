@@ -73,11 +73,14 @@ class Turn:
         Run, stage and number of the round.
     moments : Moments | None
         State of the optimiser to go on with, empty at first; None: a fresh start every round.
+    seed : int | None
+        What random draws follow from; None: the seed of the run, which the server knows.
     """
 
     task: Task
     number: int
     moments: Moments | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,12 @@ class Method(ABC):
         one_step = self.settings.optimizer == "sgd" and self.settings.local_epochs == 1
         return self.exchanges and (self.server_steps or one_step)
 
+    @property
+    def needs_updates(self) -> bool:
+        """Whether the server's side looks at single updates, which a sealed sum has not."""
+        kind = type(self)
+        return self.exchanges and (kind.join is not Method.join or kind.send is not Method.send)
+
     # At the organisation: sees its data, returns only what may leave.
 
     @abstractmethod
@@ -213,6 +222,13 @@ class Method(ABC):
     @abstractmethod
     def train(self, org: "Organisation", received: Records, turn: Turn) -> Update:
         """Score what was received, train it; the same question has the same answer."""
+
+    def weight(self, org: "Organisation") -> int:
+        """What an update of the organisation counts by, the same in all rounds."""
+        count = int(org.subgraph.train_mask.sum())
+        # A model that was not trained, for lack of training nodes, does not count.
+        by_nodes = self.settings.weight_by == "nodes" and count
+        return org.subgraph.num_nodes if by_nodes else count
 
     def received(self, org: "Organisation", records: Records) -> Parameters:
         """Parameters of the organisation's network from what the server sent."""

@@ -63,7 +63,9 @@ class FedAvg(Method):
 
         settings, model, inputs = self.settings, org.model, org.inputs(turn.task)
         spec = settings.server_step_spec if self.server_steps else settings.train_spec
-        seed = round_seed(settings.seed, turn.task.stage, org.name, turn.number)
+        seed = turn.seed
+        if seed is None:
+            seed = round_seed(settings.seed, turn.task.stage, org.name, turn.number)
         with one_thread():
             load_parameters(model, self.received(org, received))
             scores = evaluate_weights(model, inputs, bins=settings.score_bins)
@@ -72,13 +74,10 @@ class FedAvg(Method):
             rule = Optimizer(model.parameters(), spec)
             if turn.moments:
                 rule.load_moments(turn.moments)
-            count = train_epochs(model, inputs, spec, seed, objective=loss, optimizer=rule)
+            train_epochs(model, inputs, spec, seed, objective=loss, optimizer=rule)
             kept = rule.moments() if turn.moments is not None else {}
             records = self.returned(org, received, parameters_of(model))
-        # A model that was not trained, for lack of training nodes, does not count.
-        by_nodes = settings.weight_by == "nodes" and count
-        weight = org.subgraph.num_nodes if by_nodes else count
-        return Update(records, weight, scores, kept)
+        return Update(records, self.weight(org), scores, kept)
 
     def returned(self, org: "Organisation", received: Records, parameters: Parameters) -> Records:
         """What leaves of the trained network's parameters."""

@@ -27,6 +27,7 @@ KEPT = 5  # finished runs of a simulation
 MOST_FINISHED = 50  # finished runs of a deployment, where none of them makes room for another
 MOST_UNFINISHED = 16
 RATION = "ration.json"
+ROUNDS = "rounds.jsonl"  # what an organisation knows of sealed rounds
 _PREFIX = "train-"
 _JOB = re.compile(rf"{_PREFIX}\d{{20}}")
 

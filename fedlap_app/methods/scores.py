@@ -125,6 +125,25 @@ def unpack(packed: Sequence[float], layout: Layout = PLAIN) -> dict[str, Any]:
     return found
 
 
+def addable(packed: Sequence[float], layout: Layout = PLAIN) -> list[float]:
+    """The same scores as numbers whose plain sum over clients says all that their total does."""
+    at = _FIELDS.index("macro-f1")
+    found: list[float] = []
+    for start in range(0, len(packed), layout.size):
+        for numbers in layout.cut(packed[start : start + layout.size]).values():
+            found += [*numbers[:at], numbers[at] * numbers[0], *numbers[at + 1 :]]
+    return found
+
+
+def summed(sums: Sequence[float], layout: Layout = PLAIN) -> list[dict[str, Any]]:
+    """Totals from the sum of what all clients made `addable`; as many as each had scores."""
+    found = unpack_all(sums, layout)
+    for scores in found:
+        for split in SPLITS:
+            scores[f"{split}-macro-f1"] /= scores[f"{split}-count"] or 1.0
+    return [total([scores]) for scores in found]
+
+
 def total(clients: Sequence[Scores]) -> dict[str, float]:
     """Scores over the nodes of all clients; macro F1 is the clients' weighted mean."""
     result: dict[str, float] = {}
@@ -219,6 +238,16 @@ class Best:
     def is_enough(self, number: int) -> bool:
         """Whether training ends with this round."""
         return 0 < self.patience <= number - self.round
+
+
+def best_of(choices: Sequence[Scores], metric: str) -> int:
+    """Which of several totals validates best; the first where nothing speaks for another."""
+    chosen = 0
+    for number, totals in enumerate(choices):
+        known = not math.isnan(by_metric(totals, "val", metric))
+        if known and is_better(totals, choices[chosen], metric):
+            chosen = number
+    return chosen
 
 
 def is_better(candidate: Scores, best: Scores | None, metric: str = METRICS[0]) -> bool:

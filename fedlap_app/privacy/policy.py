@@ -17,6 +17,7 @@ from fedlap_app.spectral.operators import KINDS
 
 TABLES = ("policy", "consent")
 BACKENDS = ("mask", "plain", "ckks")
+TRAINING_BACKENDS = ("mask", "plain")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,16 @@ class Policy:
         Methods that do not come with the app and may be run, each with the hash of its file.
     most_feature_columns
         Feature columns whose sums over neighbours were exchanged, counted like vectors.
+    training_backends
+        How training may hide updates from the server; ``plain`` hides nothing.
+    two_members
+        Whether it trains with one other alone, where each learns the update of the other.
+    list_changes
+        How often members may be left out of a sealed training job.
+    least_published_nodes
+        Nodes of a split, of all members together, that its published accuracy must be of.
+    publish_model
+        Whether a run may put the trained model into the server's run folder.
     """
 
     most_vectors: int | None = None
@@ -74,6 +85,11 @@ class Policy:
     least_scored_nodes: int = 10
     methods: Mapping[str, str] | None = field(default_factory=dict)
     most_feature_columns: int | None = 0
+    training_backends: tuple[str, ...] | None = ("mask",)
+    two_members: bool = False
+    list_changes: int | None = 2
+    least_published_nodes: int = 50
+    publish_model: bool = False
 
 
 SAFE = Policy()
@@ -92,6 +108,11 @@ SIMULATED = Policy(
     least_scored_nodes=0,
     methods=None,
     most_feature_columns=None,
+    training_backends=None,
+    two_members=True,
+    list_changes=None,
+    least_published_nodes=0,
+    publish_model=True,
 )
 
 
@@ -185,11 +206,14 @@ def _some_of(choices: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...
 _READERS: dict[str, Callable[[str, object], Any]] = {
     "largest_auc": _auc,
     "backends": _some_of(BACKENDS),
+    "training_backends": _some_of(TRAINING_BACKENDS),
     "operators": _some_of(KINDS),
     "hide_topology": _flag,
     "unpadded_sums": _flag,
     "trust_on_first_use": _flag,
     "server_steps": _flag,
     "score_histograms": _flag,
+    "two_members": _flag,
+    "publish_model": _flag,
     "methods": _hashes,
 }

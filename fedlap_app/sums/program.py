@@ -190,6 +190,8 @@ class Program(ABC):
         In headers, messages and on the command line.
     sums
         Whether sums follow the handshake.
+    edges
+        Whether it is about edges between organisations, which the handshake compares then.
     solution
         Phase of the leader's solution after the last sums; empty: there is none.
     counted
@@ -204,6 +206,7 @@ class Program(ABC):
 
     name: ClassVar[str]
     sums: ClassVar[bool] = True
+    edges: ClassVar[bool] = True
     solution: ClassVar[str] = ""
     counted: ClassVar[str] = VECTORS
     blocks: ClassVar[str] = "block products"

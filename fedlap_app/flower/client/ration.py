@@ -86,6 +86,35 @@ def admit(
     return task
 
 
+def admit_sealed(organisation: Organisation, run: int, task: Task) -> None:
+    """Let a message of sealed training in, if the run may train; its job knows what comes next."""
+    if task.run != run:
+        raise ProtocolError(
+            f"the message is about run {task.run} and came in run {run}: it was not made by this "
+            "app's server"
+        )
+    method = organisation.method
+    _require_allowed(organisation.policy, method)
+    if not method.settings.sealed or not method.exchanges:
+        raise ProtocolError(
+            f"training-backend = '{method.settings.training_backend}' and method = "
+            f"'{method.name}' have no sealed rounds: the message was not made by this app's server"
+        )
+    with organisation.store.lock():
+        record = _record(organisation, run)
+        known = record.read()
+        if known is None:
+            known = {**_begin(organisation, run), "finished": False}
+            record.write(json.dumps(known))
+        _require_same(organisation, run, known["settings"])
+
+
+def finish(organisation: Organisation, run: int) -> None:
+    """Note that a sealed training is over."""
+    record = _record(organisation, run)
+    record.write(json.dumps({**(record.read() or {}), "finished": True}))
+
+
 def _record(organisation: Organisation, run: int) -> RewrittenFile:
     path = organisation.store.job(training_job(run)).path / RATION
     return RewrittenFile(path, durable=organisation.deployed)
@@ -128,6 +157,11 @@ def _require_next(task: Task, number: int, last: int, *, alone: bool) -> None:
 def _require_planned(method: Method, task: Task, number: int, *, alone: bool) -> None:
     """Refuse what the settings of the run do not plan."""
     settings = method.settings
+    if settings.sealed and not alone:
+        raise ProtocolError(
+            f"training-backend = '{settings.training_backend}' seals every round, and this message "
+            "asks for one that is not sealed: it was not made by this app's server"
+        )
     if alone == method.exchanges:
         raise ProtocolError(
             f"method = '{method.name}' asks for no such training: the message was not made by "
@@ -145,7 +179,20 @@ def _require_allowed(policy: Policy, method: Method) -> None:
     """Refuse a run whose method or settings pass a limit of the policy."""
     _require_listed(policy, method)
     settings = method.settings
-    if settings.score_bins and not policy.score_histograms:
+    backends = policy.training_backends
+    if method.exchanges and backends is not None and settings.training_backend not in backends:
+        raise RunError(
+            f"training-backend = '{settings.training_backend}' shows the server every update and "
+            "score, and its policy does not allow it (training-backends): set training-backend = "
+            f"'{backends[0]}', or ask it to allow it"
+        )
+    if settings.publish_model and not policy.publish_model:
+        raise RunError(
+            "publish-model = true gives the trained model to the server, and its policy does not "
+            "allow it (publish-model): leave publish-model out, or ask it to allow it"
+        )
+    shown = settings.score_bins and not settings.sealed
+    if shown and not policy.score_histograms:
         raise RunError(
             f"metric = '{settings.metric}' shows the server histograms of predicted probabilities "
             "by class, which tell labels, and its policy does not allow it (score-histograms): "

@@ -4,6 +4,7 @@ Models travel in the clear but for TLS: the server reads each update, all read t
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -13,9 +14,12 @@ from fedlap_app.methods.base import MODEL, Method
 from fedlap_app.methods.kept import training_job
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.task import Late, Task
+from fedlap_app.store.packing import Data
+from fedlap_app.sums.training.agreed import KEPT, Turn
 from fedlap_app.privacy.ledger import (
     FINISHED,
     MEMBERS,
+    NOBODY,
     OPEN,
     RECEIVED,
     SENT,
@@ -50,6 +54,49 @@ def enter(
         ledger = Ledger.open(store.job(job).path, facts, durable=organisation.deployed, begun=False)
         state = FINISHED if is_last(organisation.method, task, number) else OPEN
         ledger.enter(task.step(number), 0, _entries(content, reply), state)
+
+
+def enter_sealed(
+    organisation: Organisation,
+    task: Task,
+    turn: Turn,
+    key: str,
+    *,
+    published: Data = b"",
+    last: bool = False,
+) -> None:
+    """Enter what a sealed turn sends; the caller holds the lock of the store.
+
+    Parameters
+    ----------
+    organisation, task
+        Who trains, and what for.
+    turn
+        What was asked.
+    key
+        Public name of the group key.
+    published
+        What is told in the clear at the end of a stage.
+    last
+        Whether it is the last message of the job.
+    """
+    store, job = organisation.store, training_job(task.run)
+
+    def facts() -> Mapping[str, Any]:
+        method = organisation.settings.method
+        about = {"organisation": organisation.name, "phase": "training", "job": job}
+        return {**about, "method": method, "basis": ", ".join(task.found.values())}
+
+    ledger = Ledger.open(store.job(job).path, facts, durable=organisation.deployed, begun=False)
+    rounds = organisation.settings.rounds
+    number = rounds + KEPT + 1 if published else turn.number
+    kind = "sealed changes and scores" if 1 <= turn.number <= rounds else "sealed counts"
+    if published:
+        entry = Entry(SENT, "published counts", (SERVER, MEMBERS), (), (), 1, len(published))
+    else:
+        entry = Entry(SENT, kind, (NOBODY,), (MEMBERS,), (key,), 1, 1)
+    step = replace(task, stage=turn.stage).step(number)
+    ledger.enter(step, 0, [entry], FINISHED if last else OPEN)
 
 
 def is_last(method: Method, task: Task, number: int) -> bool:

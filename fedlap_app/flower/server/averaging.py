@@ -1,6 +1,5 @@
 """Training together: the best validation round kept, stages of self-training."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from fedlap_app.flower.server.rounds import Rounds
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods.base import Method, Schema, State
 from fedlap_app.methods.kept import BASIS
-from fedlap_app.methods.scores import Best, Layout, by_metric, is_better, total, unpack, unpack_all
+from fedlap_app.methods.scores import Best, Layout, best_of, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
 from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.seeds import stage_seed
@@ -65,12 +64,7 @@ def _best_weight(
     """The weight of the feature model that validates best, and the totals with it."""
     clients = [unpack_all(numbers(reply, "scores"), layout) for reply in replies]
     choices = [total(scores) for scores in zip(*clients, strict=True)]
-    chosen = 0
-    for number, totals in enumerate(choices):
-        # Without validation nodes nothing speaks for another weight than the first.
-        known = not math.isnan(by_metric(totals, "val", metric))
-        if known and is_better(totals, choices[chosen], metric):
-            chosen = number
+    chosen = best_of(choices, metric)
     return FEATURE_WEIGHTS[chosen], choices[chosen]
 
 

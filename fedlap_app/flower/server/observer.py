@@ -28,6 +28,13 @@ class Unwatched:
         """Take no note."""
 
 
+def scores_of(totals: Mapping[str, float]) -> str:
+    """Scores of a round in words; none of a sealed one, which only the organisations know."""
+    names = {"val_accuracy": "validation", "test_accuracy": "test"}
+    found = ((word, totals.get(key)) for key, word in names.items())
+    return ", ".join(f"{word} {100 * value:.2f} %" for word, value in found if value is not None)
+
+
 class LogObserver:
     """Writes a log line a round, with the time left; the phase before training has its own."""
 
@@ -42,11 +49,10 @@ class LogObserver:
         seconds = time.perf_counter() - self._started
         log(
             INFO,
-            "[ROUND %s/%s] validation %.2f %%, test %.2f %%, %.0f s left",
+            "[ROUND %s/%s] %s%.0f s left",
             number,
             rounds,
-            100 * totals["val_accuracy"],
-            100 * totals["test_accuracy"],
+            f"{shown}, " if (shown := scores_of(totals)) else "",
             seconds / number * (rounds - number),
             extra={"facts": {"phase": "training", "round": number, "rounds": rounds, **totals}},
         )

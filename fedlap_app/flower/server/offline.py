@@ -21,7 +21,7 @@ from fedlap_app.sums.job.messages import CARDS, HELLO
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.program import Extent, Program
-from fedlap_app.sums.programs import Krylov, RowNames
+from fedlap_app.sums.programs import Krylov, RowNames, Training
 
 Progress = Callable[[int, int], None]
 
@@ -99,6 +99,8 @@ def run_offline(
         resumed=coordinator.resumed,
         price=price,
         told=coordinator.told,
+        members=coordinator.roster.members_hash,
+        simulated=coordinator.simulated,
     )
 
 
@@ -111,6 +113,7 @@ def name_rows(
 
 
 def _coordinator(members: Sequence[Member], settings: Settings, spec: OfflineSpec) -> Coordinator:
+    name = spec.program.name
     choices = Choices(
         hello=secrets.token_hex(16),
         program=spec.program,
@@ -118,7 +121,8 @@ def _coordinator(members: Sequence[Member], settings: Settings, spec: OfflineSpe
         backend=spec.backend,
         profile=spec.profile,
         resume=settings.resume,
-        refresh=settings.refresh_basis,
+        # An unfinished training is gone on with, as an unfinished basis is.
+        refresh=not settings.resume if name == Training.name else settings.refresh_basis,
     )
     names = [member.name for member in members]
     return Coordinator(names, choices, Checkpoints(places.home() / "checkpoints"))

@@ -116,7 +116,8 @@ class Price:
 class OfflineOutcome:
     """How the phase ended; nothing in it was decrypted.
 
-    `told` is what the members said at its end, for programs that end with the handshake.
+    `told` is what the members said at its end, for programs that end with the handshake, `members`
+    the hash of their cards, and `simulated` whether all keys follow from the seed.
     """
 
     job: str
@@ -124,6 +125,8 @@ class OfflineOutcome:
     resumed: bool
     price: Price
     told: Mapping[str, bytes] = field(default_factory=dict)
+    members: str = ""
+    simulated: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """For the run folder."""

@@ -17,8 +17,10 @@ from fedlap_app.flower.server.federation import gather
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.offline import LogProgress, run_offline
 from fedlap_app.flower.server.price import OfflineOutcome
+from fedlap_app.flower.server.sealed import train_sealed
 from fedlap_app.flower.server.run_folder import CONFIG, RunFolder, offline_file
 from fedlap_app.flower.server.status import Board, BoardObserver
+from fedlap_app.flower.steps import require_sealable
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings
@@ -71,6 +73,7 @@ def _phases(
             f"method = '{method.name}' needs all data in one place: it runs under `fedlap train` "
             f"only; here choose one of {', '.join(distributed())}"
         )
+    require_sealable(method)
     members = gather(grid, settings)
     clock.lap("gather")
     if method.weakness:
@@ -82,7 +85,9 @@ def _phases(
     }
     own = {program: found[program] for program in method.programs}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
-    if method.exchanges:
+    if method.exchanges and settings.sealed:
+        outcome = train_sealed(grid, members, method, folder, told, own)
+    elif method.exchanges:
         outcome = train_together(grid, members, method, folder, told, own)
     else:
         outcome = train_alone(grid, members, method, folder, told)

@@ -55,6 +55,7 @@ class Results(ABC, Generic[T]):
     """
 
     kind: ClassVar[str]
+    most: ClassVar[int] = KEPT
     form: ClassVar[type[Facts]] = Facts
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
@@ -73,8 +74,8 @@ class Results(ABC, Generic[T]):
         facts, parts = self._pack(result)
         self._files.write(self._key(facts), json.dumps(facts.__dict__).encode(), *parts)
         paths = self._paths()
-        if len(paths) > KEPT:
-            oldest = sorted(paths, key=lambda path: path.stat().st_mtime)[:-KEPT]
+        if len(paths) > self.most:
+            oldest = sorted(paths, key=lambda path: path.stat().st_mtime)[: -self.most]
             self._files.drop(*map(self._name, oldest))
 
     def facts(self) -> list[Facts]:

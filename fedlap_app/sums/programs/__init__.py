@@ -8,18 +8,20 @@ from fedlap_app.sums.program import Program
 from fedlap_app.sums.programs.krylov import Krylov, krylov_of
 from fedlap_app.sums.programs.neighbour_sums import NeighbourSums
 from fedlap_app.sums.programs.row_names import RowNames
+from fedlap_app.sums.programs.training import Training
 
 __all__ = [
     "PROGRAMS",
     "Krylov",
     "NeighbourSums",
     "RowNames",
+    "Training",
     "find_program",
     "krylov_of",
 ]
 
 PROGRAMS: dict[str, type[Program]] = {
-    program.name: program for program in (Krylov, RowNames, NeighbourSums)
+    program.name: program for program in (Krylov, RowNames, NeighbourSums, Training)
 }
 
 
