@@ -27,7 +27,7 @@ from fedlap_app.sums.choice import full_profile
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.options import NeighbourOptions, SumOptions
 from fedlap_app.sums.program import Program
-from fedlap_app.sums.programs import Krylov, NeighbourSums, RowNames, find_program
+from fedlap_app.sums.programs import FeatureMoments, Krylov, NeighbourSums, RowNames, find_program
 
 T = TypeVar("T")
 
@@ -132,6 +132,12 @@ class Settings(
         return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
 
     @property
+    def summed_moments(self) -> bool:
+        """Whether organisations may learn the moments of their feature columns together."""
+        reads = self.model != "none" or self.class_weights == "balanced"
+        return reads and self.standardise == "together"
+
+    @property
     def data_spec(self) -> DataSpec:
         """What identifies the benchmark data of the run."""
         return _picked(DataSpec, self)
@@ -140,7 +146,9 @@ class Settings(
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
         first = RowNames.name if RowNames.name in self.programs else Krylov.name
-        return tuple(dict.fromkeys((first, *self.programs, NeighbourSums.name)))
+        return tuple(
+            dict.fromkeys((first, *self.programs, NeighbourSums.name, FeatureMoments.name))
+        )
 
     @property
     def krylov(self) -> Krylov:

@@ -211,8 +211,8 @@ def _columns(nodes: Any, columns: Sequence[Any], given: Mapping[str, str]) -> _H
 def _kind_of(column: Any) -> str:  # noqa: ANN401 - a series
     """A column of text is a category, one of numbers that lacks some is declared so."""
     known = column.dropna()
-    if all(isinstance(value, str) for value in known) and len(known):
-        return CATEGORY
+    if all(isinstance(value, str) for value in known) and known.nunique() > 1:
+        return CATEGORY  # one text everywhere tells nothing and is refused as no number
     return NUMBER if len(known) < len(column) else ""
 
 

@@ -54,6 +54,9 @@ class Policy:
         Methods that do not come with the app and may be run, each with the hash of its file.
     most_feature_columns
         Feature columns whose sums over neighbours were exchanged, counted like vectors.
+    most_feature_moments
+        Computations of means and deviations of feature columns over all organisations; two of them
+        show the values of a node that has changed in between.
     """
 
     most_vectors: int | None = None
@@ -74,6 +77,7 @@ class Policy:
     least_scored_nodes: int = 10
     methods: Mapping[str, str] | None = field(default_factory=dict)
     most_feature_columns: int | None = 0
+    most_feature_moments: int | None = 10
 
 
 SAFE = Policy()
@@ -92,6 +96,7 @@ SIMULATED = Policy(
     least_scored_nodes=0,
     methods=None,
     most_feature_columns=None,
+    most_feature_moments=None,
 )
 
 

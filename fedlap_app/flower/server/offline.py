@@ -20,7 +20,7 @@ from fedlap_app.sums.job.coordinator import HANDSHAKE, Choices, Coordinator
 from fedlap_app.sums.job.messages import CARDS, HELLO
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.keyring import KeyRing
-from fedlap_app.sums.program import Extent, Program
+from fedlap_app.sums.program import Program
 from fedlap_app.sums.programs import Krylov, RowNames
 
 Progress = Callable[[int, int], None]
@@ -76,8 +76,7 @@ def run_offline(
     coordinator = _coordinator(members, settings, spec)
     post = Post(grid, members, settings, spec.program.name)
     price = Price.start(grid.traffic, coordinator.names)
-    features = {member.features for member in members}
-    rounds = spec.rounds(Extent(features=max(features, default=0)))
+    rounds = spec.rounds(members[0].extent)
     progress = progress or LogProgress()
     with grid.turn(coordinator.names, settings.step_timeout):
         while not coordinator.done:
@@ -118,7 +117,7 @@ def _coordinator(members: Sequence[Member], settings: Settings, spec: OfflineSpe
         backend=spec.backend,
         profile=spec.profile,
         resume=settings.resume,
-        refresh=settings.refresh_basis,
+        refresh=settings.refresh_basis and not spec.program.lasting,
     )
     names = [member.name for member in members]
     return Coordinator(names, choices, Checkpoints(places.home() / "checkpoints"))
