@@ -27,7 +27,14 @@ from fedlap_app.sums.choice import full_profile
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.options import NeighbourOptions, SealedTrainingOptions, SumOptions
 from fedlap_app.sums.program import Program
-from fedlap_app.sums.programs import Krylov, NeighbourSums, RowNames, Training, find_program
+from fedlap_app.sums.programs import (
+    FeatureMoments,
+    Krylov,
+    NeighbourSums,
+    RowNames,
+    Training,
+    find_program,
+)
 
 T = TypeVar("T")
 
@@ -133,6 +140,12 @@ class Settings(
         return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
 
     @property
+    def summed_moments(self) -> bool:
+        """Whether organisations may learn the moments of their feature columns together."""
+        reads = self.model != "none" or self.class_weights == "balanced"
+        return reads and self.standardise == "together"
+
+    @property
     def data_spec(self) -> DataSpec:
         """What identifies the benchmark data of the run."""
         return _picked(DataSpec, self)
@@ -142,7 +155,8 @@ class Settings(
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
         first = RowNames.name if RowNames.name in self.programs else Krylov.name
         sealed = (Training.name,) if self.sealed else ()
-        return tuple(dict.fromkeys((first, *self.programs, NeighbourSums.name, *sealed)))
+        others = (NeighbourSums.name, FeatureMoments.name, *sealed)
+        return tuple(dict.fromkeys((first, *self.programs, *others)))
 
     @property
     def sealed(self) -> bool:

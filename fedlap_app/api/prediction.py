@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fedlap_app.graphs.encoding import Encoding
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.base import Schema
+from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.registry import method_class
 from fedlap_app.models.evaluation import Evaluation, log_probabilities_of, score
@@ -42,7 +44,10 @@ class Prediction:
 
 
 def predict_part(
-    subgraph: Subgraph, model: ModelFile, basis: FinishedBasis | None = None
+    subgraph: Subgraph,
+    model: ModelFile,
+    basis: FinishedBasis | None = None,
+    encoding: Encoding | None = None,
 ) -> Prediction:
     """Predict for every node of a part.
 
@@ -54,11 +59,18 @@ def predict_part(
         A model of its schema.
     basis
         The organisation's rows of the basis, if the model reads one.
+    encoding
+        How features are read (default: as the model says, or by the part's own table).
     """
     from fedlap_app.models.determinism import one_thread
 
     settings = parse_settings(model.config)
     method = method_class(settings.method).of(settings)
+    if encoding is None:
+        known = model.encoding
+        encoding = Encoding.from_bytes(known) if known else own_encoding(subgraph, settings)
+    if encoding is not None:
+        subgraph = encoding.apply(subgraph)
     with one_thread():
         inputs = method.inputs(subgraph, {BASIS: basis} if basis is not None else {})
         network = network_of(settings, model, subgraph).to(inputs.device)
@@ -70,7 +82,7 @@ def network_of(settings: Settings, model: ModelFile, subgraph: Subgraph) -> "nn.
     """The network of a model with its parameters, on the CPU; rows are those of the model."""
     parameters = model.parameters
     held = len(parameters[ROWS]) if ROWS in parameters else 0
-    shape = Schema(subgraph.num_features, subgraph.num_classes)
+    shape = Schema(subgraph.num_inputs, subgraph.num_classes)
     method = method_class(settings.method).of(settings)
     network = method.model(shape, settings.seed, held=held)
     empty = {name: value.numpy() for name, value in network.state_dict().items() if name == ROWS}

@@ -266,7 +266,8 @@ class Run:
             return self._together, slice(start, start + part.num_nodes)
         model = self._model_file_of(part)
         basis = self._basis(part) if model.basis else None
-        return predict_part(part, model, basis), slice(None)
+        encoding = stores.find_encoding(self._stores(part), part.name, model)
+        return predict_part(part, model, basis, encoding), slice(None)
 
     @cached_property
     def _together(self) -> "Prediction":

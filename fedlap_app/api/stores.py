@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fedlap_app.errors import DataError, ProtocolError
+from fedlap_app.graphs.encoding import Encoding
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.kept import training_job
 from fedlap_app.models import model_file
@@ -12,6 +13,8 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
 from fedlap_app.store import places
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
+from fedlap_app.sums.programs import FeatureMoments
+from fedlap_app.sums.programs.feature_moments import Encodings
 
 SAVED = "stores"
 
@@ -37,6 +40,21 @@ def find_basis(stores: Iterable[Path], subgraph: Subgraph, job: str) -> Finished
         f"the model reads a spectral basis that the store of {subgraph.name} does not hold "
         f"(looked in {' and '.join(map(str, looked))}): predict where the organisation took part, "
         "with the same data"
+    )
+
+
+def find_encoding(stores: Iterable[Path], name: str, model: ModelFile) -> Encoding | None:
+    """How an organisation read its features for a model; None: the model or its table says it."""
+    if model.encoding or not model.features:
+        return None
+    looked = list(stores)
+    for store in looked:
+        found = Encodings(store / FeatureMoments.name).of_job(model.features)
+        if found is not None:
+            return found
+    raise DataError(
+        f"the model reads features by means and deviations that the store of {name} does not hold "
+        f"(looked in {' and '.join(map(str, looked))}): predict where the organisation took part"
     )
 
 

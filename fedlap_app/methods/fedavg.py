@@ -16,6 +16,7 @@ from fedlap_app.methods.base import (
     Update,
 )
 from fedlap_app.seeds import round_seed
+from fedlap_app.sums.programs import FeatureMoments
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -44,8 +45,11 @@ class FedAvg(Method):
 
         spec = self.settings.model_spec(part.num_features, part.num_classes)
         tensors = GraphTensors.from_subgraph(part, spec, pick_device(self.settings.device))
-        balanced = self.settings.class_weights == "balanced"
-        return tensors.balanced(part.num_classes) if balanced else tensors
+        if self.settings.class_weights != "balanced":
+            return tensors
+        read = found.get(FeatureMoments.name)
+        summed = read is not None and read.class_counts.size
+        return tensors.balanced(read.class_counts if summed else tensors.class_counts)
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy over the training nodes."""

@@ -16,7 +16,7 @@ from fedlap_app.models.guesses import Guesses
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.models.specs import ROWS
 from fedlap_app.store.folders import Store, StoreError
-from fedlap_app.sums.programs import Krylov
+from fedlap_app.sums.programs import FeatureMoments, Krylov
 
 if TYPE_CHECKING:
     from fedlap_app.methods.organisation import Organisation
@@ -48,12 +48,16 @@ def keep_model(
     In a simulation the oldest models go; in a deployment no message of a server deletes one.
     """
     store = organisation.store
+    job = task.found.get(FeatureMoments.name, "")
+    encoding = organisation.encoding(job)
     model = ModelFile(
         parameters,
         organisation.settings.to_config(),
         organisation.schema,
         task.found.get(BASIS, ""),
         data=organisation.subgraph.fingerprint() if ROWS in parameters else "",
+        features=job,
+        encoding=encoding.to_bytes() if encoding else b"",
     )
     with store.lock():
         folder = store.job(training_job(task.run))

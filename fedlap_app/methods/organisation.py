@@ -6,15 +6,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedlap_app.graphs.encoding import Encoding
+from fedlap_app.graphs.moments import asks
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.base import Method, Schema
+from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.kept import read_guesses
 from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.privacy.policy import SAFE, Policy
 from fedlap_app.store.folders import Store
-from fedlap_app.sums.programs import find_program
+from fedlap_app.sums.programs import FeatureMoments, find_program
+from fedlap_app.sums.programs.feature_moments import Encodings
+
+SIMULATED, DEPLOYED = 1, 2
+"""What an organisation says at the start of a run whose table asks to be standardised."""
 
 if TYPE_CHECKING:  # torch is imported only by those who train
     from torch import nn
@@ -57,8 +64,8 @@ class Organisation:
 
     @property
     def shape(self) -> Schema:
-        """Numbers of features and of classes."""
-        return Schema(self.subgraph.num_features, self.subgraph.num_classes)
+        """Numbers of columns that the network reads, and of classes."""
+        return Schema(self.subgraph.num_inputs, self.subgraph.num_classes)
 
     @property
     def deployed(self) -> bool:
@@ -84,11 +91,35 @@ class Organisation:
         key = (task.run if task.stage else 0, task.stage, tuple(sorted(task.found.items())))
         if key not in self._inputs:
             self._inputs.clear()
-            tensors = self.method.inputs(self.subgraph, self._found(task))
+            encoding = self.encoding(task.found.get(FeatureMoments.name, ""))
+            part = encoding.apply(self.subgraph) if encoding else self.subgraph
+            found = {**self._found(task), FeatureMoments.name: encoding}
+            tensors = self.method.inputs(part, found)
             if task.stage:
                 tensors = tensors.with_guesses(read_guesses(self.store, task))
             self._inputs[key] = tensors
         return self._inputs[key]
+
+    @cached_property
+    def asks(self) -> int:
+        """Whether its table asks for means and deviations; for its categories it needs others."""
+        if not asks(self.subgraph):
+            return 0
+        return DEPLOYED if self.deployed else SIMULATED
+
+    def encoding(self, job: str) -> Encoding | None:
+        """How it reads its features: as a job of all says, or by its own table; None: as they are.
+
+        Parameters
+        ----------
+        job
+            Job of the program `feature-moments`; empty: there was none.
+        """
+        if job:
+            name = FeatureMoments.name
+            results = Encodings(self.store.root / name, durable=False)
+            return results.find(job, self.subgraph.fingerprint()).encoding
+        return own_encoding(self.subgraph, self.settings)
 
     def _found(self, task: Task) -> Mapping[str, Any]:
         """What the programs before training left in the store."""

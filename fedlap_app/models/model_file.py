@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from fedlap_app.errors import DataError
 
 FILE = "model.npz"
-_ABOUT = "about"
+_ABOUT, _ENCODING = "about", "encoding"
+_FACTS = ("schema", "basis", "data", "features")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class ModelFile:
         Offline job whose basis the model reads; empty for models without one.
     data : str
         Fingerprint of the subgraph whose rows are among the parameters; empty without such rows.
+    features : str
+        Offline job whose moments the features are standardised by; empty without one.
+    encoding : bytes
+        How the features are read, where that may be known; empty: the store of the organisation
+        says it, or they are read as they are.
     """
 
     parameters: Mapping[str, NDArray[Any]]
@@ -38,12 +44,16 @@ class ModelFile:
     schema: str
     basis: str = ""
     data: str = ""
+    features: str = ""
+    encoding: bytes = b""
 
     def to_bytes(self) -> bytes:
         """The model in numpy's zip format, without pickles."""
-        facts = {"schema": self.schema, "basis": self.basis, "data": self.data}
+        facts = {name: getattr(self, name) for name in _FACTS}
         about = json.dumps({"config": dict(self.config), **facts}).encode()
         arrays = {f"parameter/{name}": value for name, value in self.parameters.items()}
+        if self.encoding:
+            arrays[_ENCODING] = np.frombuffer(self.encoding, np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **{_ABOUT: np.frombuffer(about, np.uint8)}, **arrays)
         return buffer.getvalue()
@@ -57,9 +67,11 @@ class ModelFile:
                 parameters = {
                     name.removeprefix("parameter/"): file[name]
                     for name in file.files
-                    if name != _ABOUT
+                    if name not in (_ABOUT, _ENCODING)
                 }
-            facts = (about[name] for name in ("config", "schema", "basis", "data"))
-            return cls(parameters, *facts)
-        except (OSError, ValueError, KeyError, EOFError) as error:
+                encoding = file[_ENCODING].tobytes() if _ENCODING in file.files else b""
+            # A model of an earlier release says nothing of features.
+            facts = {"features": "", **{name: about[name] for name in about if name in _FACTS}}
+            return cls(parameters, about["config"], encoding=encoding, **facts)
+        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise DataError(f"{origin} is not a model of this app ({error})") from None

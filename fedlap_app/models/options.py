@@ -20,6 +20,7 @@ STRATEGIES = (
     "fedavg", "fedprox", "fedavgm", "fedadam", "fedadagrad", "fedyogi", "fedmedian",
     "fedtrimmedavg",
 )  # fmt: skip
+STANDARDISE = ("together", "alone", "none")
 METRICS = ("accuracy", "macro-f1", "roc-auc", "average-precision")
 CURVES = METRICS[2:]
 """Metrics that need histograms."""
@@ -46,6 +47,15 @@ class ModelOptions(Options):
     dropout: float = knob(0.7, "share of activations dropped in training", low=0.0, high=0.99)
     input_dropout: float = knob(
         0.5, "share of input features dropped in training", low=0.0, high=0.99, advanced=True
+    )
+    standardise: str = knob(
+        "together",
+        "mean and deviation of number columns: those of all organisations, the own ones, or none",
+        more="Columns that are 0 or 1, or mostly empty as in a bag of words, are left alone, and "
+        "where no organisation has another one nothing is exchanged. `together` sums moments of "
+        "the columns sealed before training, over at least three organisations; two that are not "
+        "simulated, and methods without exchange, take their own. Categories need `together`.",
+        choices=STANDARDISE,
     )
     input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)", advanced=True)
 

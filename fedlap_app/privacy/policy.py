@@ -65,6 +65,9 @@ class Policy:
         Nodes of a split, of all members together, that its published accuracy must be of.
     publish_model
         Whether a run may put the trained model into the server's run folder.
+    most_feature_moments
+        Computations of means and deviations of feature columns over all organisations; two of them
+        show the values of a node that has changed in between.
     """
 
     most_vectors: int | None = None
@@ -90,6 +93,7 @@ class Policy:
     list_changes: int | None = 2
     least_published_nodes: int = 50
     publish_model: bool = False
+    most_feature_moments: int | None = 10
 
 
 SAFE = Policy()
@@ -113,6 +117,7 @@ SIMULATED = Policy(
     list_changes=None,
     least_published_nodes=0,
     publish_model=True,
+    most_feature_moments=None,
 )
 
 

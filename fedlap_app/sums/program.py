@@ -54,11 +54,15 @@ class Extent:
     nodes
         Of the whole graph.
     features
-        Columns of numbers that every node has.
+        Feature columns that every node has.
+    categories, classes
+        Those of them that hold categories; classes.
     """
 
     nodes: int = 0
     features: int = 0
+    categories: int = 0
+    classes: int = 0
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,8 @@ class Program(ABC):
         Whether the server learns who shares nodes with whom.
     least_members
         Members without whom it makes no sense.
+    lasting
+        Whether a result is used again even where a run asks for a new basis.
     """
 
     name: ClassVar[str]
@@ -213,6 +219,7 @@ class Program(ABC):
     block_sums: ClassVar[str] = "block sums"
     shows_holders: ClassVar[bool] = False
     least_members: ClassVar[int] = 2
+    lasting: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

@@ -12,6 +12,7 @@ from fedlap_app.flower.client import ration, training_ledger
 from fedlap_app.flower.client.moments import kept_moments
 from fedlap_app.flower.records import Metrics, packed, records_in, to_metrics
 from fedlap_app.flower.task import number_in
+from fedlap_app.graphs.kinds import CATEGORY
 from fedlap_app.methods.base import MODEL, Turn
 from fedlap_app.methods.kept import keep_guesses, keep_model
 from fedlap_app.methods.organisation import Organisation
@@ -41,6 +42,9 @@ def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
             "num-classes": subgraph.num_classes,
             "num-features": subgraph.num_features,
             "num-examples": int(subgraph.train_mask.sum()),
+            "num-categories": subgraph.kinds.count(CATEGORY),
+            "num-inputs": subgraph.num_inputs,
+            "asks": organisation.asks,
         }
     )
     return RecordDict({"member": member})

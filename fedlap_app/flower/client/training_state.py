@@ -74,8 +74,10 @@ class TrainingState:
     def is_of(self, job: str, task: Task) -> bool:
         """Whether this is the job, and nobody else has written to its files."""
         same = (job, task.found) == (self.job.keys.job, self._found)
-        return same and self.job.unchanged() and all(
-            each.unchanged() for each in self._models.values()
+        return (
+            same
+            and self.job.unchanged()
+            and all(each.unchanged() for each in self._models.values())
         )
 
     @property

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.grids.carrier import WrappedGrid
+from fedlap_app.sums.program import Extent
 
 POLL_SECONDS = 0.2
 _MOST_TEXT = 2000  # characters of a refusal
@@ -35,6 +36,14 @@ class Member:
     classes: int
     features: int
     examples: int
+    categories: int = 0
+    inputs: int = 0
+    asks: int = 0
+
+    @property
+    def extent(self) -> Extent:
+        """What a program's rounds depend on."""
+        return Extent(features=self.features, categories=self.categories, classes=self.classes)
 
 
 @dataclass(frozen=True)

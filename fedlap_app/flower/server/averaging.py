@@ -18,6 +18,7 @@ from fedlap_app.methods.base import Method, Schema, State
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.scores import Best, Layout, best_of, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
+from fedlap_app.sums.programs import FeatureMoments
 from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.seeds import stage_seed
 
@@ -99,7 +100,7 @@ def train_together(
     if settings.min_clients:
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
     jobs = {program: outcome.job for program, outcome in found.items()}
-    schema = Schema(members[0].features, members[0].classes)
+    schema = Schema(members[0].inputs, members[0].classes)
     layout = Layout.of(settings, schema.classes)
     stages: list[StageScores] = []
     kept: Progress | None = None
@@ -117,7 +118,8 @@ def train_together(
         }
         stages.append(StageScores(kept.stage, kept.best.round, progress.rounds, clients))
     assert kept is not None
-    return Outcome(stages, kept.state.model, jobs.get(BASIS, ""))
+    features = jobs.get(FeatureMoments.name, "")
+    return Outcome(stages, kept.state.model, jobs.get(BASIS, ""), features)
 
 
 def _train(rounds: Rounds, state: State, progress: Progress) -> None:

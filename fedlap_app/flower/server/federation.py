@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from logging import INFO
+from logging import INFO, WARNING
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -13,12 +13,15 @@ from fedlap_app.errors import DataError, RunError
 from fedlap_app.flower.grids.member_grid import LOOK, POLL_SECONDS, Member, MemberGrid
 from fedlap_app.graphs.checks import check_name
 from fedlap_app.graphs.lookalikes import alike
+from fedlap_app.graphs.moments import LEAST
+from fedlap_app.methods.base import Method
+from fedlap_app.methods.organisation import DEPLOYED
 from fedlap_app.privacy.federation import read_federation_file
 from fedlap_app.settings import Settings
 from fedlap_app.version import VERSION
 
 _TEXTS = ("name", "version", "settings", "schema")
-_COUNTS = ("num-classes", "num-features", "num-examples")
+_COUNTS = ("num-classes", "num-features", "num-examples", "num-categories", "num-inputs", "asks")
 _LONGEST = 200
 _LARGEST = 2**53
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
@@ -59,6 +62,28 @@ def _compare_names(
                 f"the SuperNode of {name} has the data of {member.name}: set FEDLAP_ORG_DATA in "
                 f"organisation.env to the folder of {name}, there, and start its processes again"
             )
+
+
+def reads_together(members: Sequence[Member], method: Method) -> bool:
+    """Whether means and deviations of columns are summed before training.
+
+    Only where a table asks for it, so that a bag of words costs nothing. Two organisations of a
+    deployment would show each other theirs: each takes its own.
+    """
+    settings = method.settings
+    if not method.exchanges or not settings.summed_moments:
+        return False
+    asked = max(member.asks for member in members)
+    few = asked == DEPLOYED and len(members) < LEAST
+    if few:
+        log(
+            WARNING,
+            "%s organisations would show each other the means of their features: each takes its "
+            "own",
+            len(members),
+        )
+    wanted = bool(asked) or settings.class_weights == "balanced"
+    return wanted and len(members) > 1 and not few
 
 
 def compare(members: Sequence[Member], settings: Settings) -> None:
@@ -156,5 +181,4 @@ def _member(reply: Message) -> Member:
         check_name(name)
     except DataError as error:
         raise RunError(f"node {node} is refused: {error}") from None
-    classes, features, examples = (int(str(n)) for n in counts)
-    return Member(name, node, version, settings, schema, classes, features, examples)
+    return Member(name, node, version, settings, schema, *(int(str(n)) for n in counts))

@@ -76,8 +76,7 @@ def run_offline(
     coordinator = _coordinator(members, settings, spec)
     post = Post(grid, members, settings, spec.program.name)
     price = Price.start(grid.traffic, coordinator.names)
-    features = {member.features for member in members}
-    rounds = spec.rounds(Extent(features=max(features, default=0)))
+    rounds = spec.rounds(members[0].extent)
     progress = progress or LogProgress()
     with grid.turn(coordinator.names, settings.step_timeout):
         while not coordinator.done:
@@ -122,7 +121,9 @@ def _coordinator(members: Sequence[Member], settings: Settings, spec: OfflineSpe
         profile=spec.profile,
         resume=settings.resume,
         # An unfinished training is gone on with, as an unfinished basis is.
-        refresh=not settings.resume if name == Training.name else settings.refresh_basis,
+        refresh=not settings.resume
+        if name == Training.name
+        else settings.refresh_basis and not spec.program.lasting,
     )
     names = [member.name for member in members]
     return Coordinator(names, choices, Checkpoints(places.home() / "checkpoints"))

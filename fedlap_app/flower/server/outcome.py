@@ -49,11 +49,17 @@ class StageScores:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Scores after every stage; the best global model and its basis where there are any."""
+    """Scores after every stage; the best global model and its basis where there are any.
+
+    `features` is the job whose moments features are standardised by, `encoding` how they are read
+    where all data is in one place.
+    """
 
     stages: Sequence[StageScores]
     parameters: Mapping[str, NDArray[Any]] | None
     basis: str = ""
+    features: str = ""
+    encoding: bytes = b""
 
     @property
     def clients(self) -> Mapping[str, Scores]:

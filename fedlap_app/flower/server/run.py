@@ -13,7 +13,7 @@ from fedlap_app.flower.grids.member_grid import Member, MemberGrid
 from fedlap_app.flower.grids.polling import PollingGrid
 from fedlap_app.flower.server.alone import train_alone
 from fedlap_app.flower.server.averaging import train_together
-from fedlap_app.flower.server.federation import gather
+from fedlap_app.flower.server.federation import gather, reads_together
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.offline import LogProgress, run_offline
 from fedlap_app.flower.server.price import OfflineOutcome
@@ -24,7 +24,7 @@ from fedlap_app.flower.steps import require_sealable
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings
-from fedlap_app.sums.program import Extent
+from fedlap_app.sums.programs import FeatureMoments
 
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
@@ -79,11 +79,12 @@ def _phases(
     if method.weakness:
         log(WARNING, "%s", method.weakness)
     told = BoardObserver(board, observer)
+    read = (FeatureMoments.name,) if reads_together(members, method) else ()
     found = {
         program: _offline(grid, members, settings, program, board, told, folder)
-        for program in settings.programs
+        for program in (*read, *settings.programs)
     }
-    own = {program: found[program] for program in method.programs}
+    own = {program: found[program] for program in (*read, *method.programs)}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
     if method.exchanges and settings.sealed:
         outcome = train_sealed(grid, members, method, folder, told, own)
@@ -114,9 +115,7 @@ def _offline(
     folder: RunFolder,
 ) -> OfflineOutcome:
     """Run a program before training; the board and the log follow."""
-    board.phase(
-        "offline", "steps", settings.spec_of(program).rounds(Extent(features=members[0].features))
-    )
+    board.phase("offline", "steps", settings.spec_of(program).rounds(members[0].extent))
     log_progress = LogProgress()
 
     def progress(number: int, rounds: int) -> None:

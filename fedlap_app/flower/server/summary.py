@@ -43,7 +43,14 @@ def write_summary(
 ) -> dict[str, Any]:
     """Write the model and ``summary.json``; return the summary."""
     if outcome.parameters is not None:
-        model = ModelFile(outcome.parameters, settings.to_config(), schema, outcome.basis)
+        model = ModelFile(
+            outcome.parameters,
+            settings.to_config(),
+            schema,
+            outcome.basis,
+            features=outcome.features,
+            encoding=outcome.encoding,
+        )
         folder.write_model(model)
     traffic = traffic or {}
     summary = {

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
+from fedlap_app.graphs.kinds import CATEGORY
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import Consent
 from fedlap_app.privacy.policy import SIMULATED, Policy
@@ -115,7 +116,8 @@ class Party:
     def extent(self) -> Extent:
         """Sizes of the data, as far as the organisation knows them."""
         held = self.subgraph.num_features if self.values is None else self.values.shape[1]
-        return Extent(features=held)
+        kinds, classes = self.subgraph.kinds, self.subgraph.num_classes
+        return Extent(features=held, categories=kinds.count(CATEGORY), classes=classes)
 
     @cached_property
     def digest(self) -> str:
