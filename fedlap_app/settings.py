@@ -123,12 +123,12 @@ class Settings(
     @property
     def needs_basis(self) -> bool:
         """Whether the offline phase runs before training."""
-        return Krylov.name in self.programs
+        return Krylov.name in self.needed_programs
 
     @property
-    def programs(self) -> tuple[str, ...]:
+    def needed_programs(self) -> tuple[str, ...]:
         """Sealed sums before the first round."""
-        own = method_class(self.method).programs
+        own = method_class(self.method).needs(self)
         return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
 
     @property
@@ -139,8 +139,8 @@ class Settings(
     @property
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
-        first = RowNames.name if RowNames.name in self.programs else Krylov.name
-        return tuple(dict.fromkeys((first, *self.programs, NeighbourSums.name)))
+        first = RowNames.name if RowNames.name in self.needed_programs else Krylov.name
+        return tuple(dict.fromkeys((first, *self.needed_programs, NeighbourSums.name)))
 
     @property
     def krylov(self) -> Krylov:

@@ -20,6 +20,9 @@ _HOMES = {
     "fedlap+": "fedlap_plus:FedLapPlus",
     "fedlap": "fedlap:FedLap",
     "fedavg": "fedavg:FedAvg",
+    "fedsgd": "fedsgd:FedSGD",
+    "mlp": "mlp:MLP",
+    "fedgcn": "fedgcn:FedGCN",
     "local": "local:Local",
     "central": "local:Central",
 }

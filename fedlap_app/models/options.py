@@ -47,7 +47,14 @@ class ModelOptions(Options):
     input_dropout: float = knob(
         0.5, "share of input features dropped in training", low=0.0, high=0.99, advanced=True
     )
+    linear_head: bool = knob(
+        False, "end with a layer that does not propagate, straight after the one before",
+        advanced=True,
+    )  # fmt: skip
     input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)", advanced=True)
+    input_gain: bool = knob(
+        False, "learn a gain and a shift of each feature, besides the first layer", advanced=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,6 +72,8 @@ class ModelOptions(Options):
             input_dropout=self.input_dropout,
             input_norm=self.input_norm,
             relay=self.relay,
+            input_gain=self.input_gain,
+            dense="last" if self.linear_head else "none",
         )
 
 
@@ -83,6 +92,14 @@ class TrainingOptions(Options):
     class_weights: str = knob(
         "none", "weights of the classes in the loss; balanced: rare ones weigh as much as frequent",
         choices=("none", "balanced"),
+    )  # fmt: skip
+    kept_round: str = knob(
+        "best", "the round whose model is kept: the best validation score, or the last",
+        choices=("best", "last"), advanced=True,
+    )  # fmt: skip
+    softmax: str = knob(
+        "once", "twice: the loss takes probabilities for logits, as the FedLap paper's code does",
+        choices=("once", "twice"), advanced=True,
     )  # fmt: skip
     optimizer: str = knob("adam", "local optimiser", choices=get_args(OptimizerName))
     learning_rate: float = knob(0.01, "step size of the optimiser", low=1e-8, high=100.0)
@@ -208,6 +225,11 @@ class SpectralModelOptions(Options):
 
     title: ClassVar[str] = "Structure model on a basis"
 
+    programs: str = knob(
+        "krylov",
+        "sealed sums before training; with neighbour-sums a model c of them stands beside f and g",
+        choices=("krylov", "krylov,neighbour-sums"),
+    )
     activation: str = knob("relu", "applied to U W", choices=get_args(Activation), advanced=True)
     column_weights: str = knob("diffusion", "weights of the basis' columns", choices=COLUMN_WEIGHTS)
     diffusion: float = knob(

@@ -78,9 +78,9 @@ def _phases(
     told = BoardObserver(board, observer)
     found = {
         program: _offline(grid, members, settings, program, board, told, folder)
-        for program in settings.programs
+        for program in settings.needed_programs
     }
-    own = {program: found[program] for program in method.programs}
+    own = {program: found[program] for program in method.needs(settings)}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
     if method.exchanges:
         outcome = train_together(grid, members, method, folder, told, own)
