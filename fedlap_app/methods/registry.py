@@ -23,6 +23,8 @@ _HOMES = {
     "fedsgd": "fedsgd:FedSGD",
     "mlp": "mlp:MLP",
     "fedgcn": "fedgcn:FedGCN",
+    "fedpub": "fedpub:FedPub",
+    "fedgta": "fedgta:FedGTA",
     "local": "local:Local",
     "central": "local:Central",
 }

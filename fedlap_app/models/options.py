@@ -251,6 +251,26 @@ class RowOptions(Options):
 
 
 @dataclass(frozen=True)
+class LikenessOptions(Options):
+    """How a method that makes a mean for each organisation finds those like it."""
+
+    title: ClassVar[str] = "Averages of one's own"
+
+    similarity_scale: float = knob(
+        3.0, "how much more a model like one's own weighs; 0: all alike", low=0.0, high=1000.0,
+        advanced=True,
+    )  # fmt: skip
+    proxy_blocks: int = knob(
+        5, "blocks of 100 nodes of the random graph that models are compared on", low=1, high=1000,
+        advanced=True,
+    )  # fmt: skip
+    similarity_threshold: float = knob(
+        0.5, "cosine of moments from which on models are averaged", low=-1.0, high=1.0,
+        advanced=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class SelfTrainingOptions(Options):
     """Training on own predictions."""
 

@@ -13,6 +13,7 @@ Dense = Literal["none", "first", "last"]
 OptimizerName = Literal["adam", "sgd"]
 Activation = Literal["relu", "tanh", "none"]
 ROWS = "rows"  # parameter of a model that holds learned rows
+MASKS = "masks."  # parameters of a model that are multiplied with its weights
 FUSIONS = ("sum", "validation")
 FEATURE_WEIGHT = "feature_weight"  # value of a model that weights its feature model
 FEATURES_ALONE, STRUCTURE_ALONE = -1.0, 0.0
