@@ -14,6 +14,7 @@ from fedlap_app.knobs import Options, Value, knob
 from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.models.options import (
     AveragingOptions,
+    LikenessOptions,
     ModelOptions,
     RowOptions,
     SelfTrainingOptions,
@@ -84,6 +85,7 @@ class Settings(
     NeighbourOptions,
     BasisOptions,
     SelfTrainingOptions,
+    LikenessOptions,
     RowOptions,
     SpectralModelOptions,
     StructureOptions,
@@ -131,12 +133,12 @@ class Settings(
     @property
     def needs_basis(self) -> bool:
         """Whether the offline phase runs before training."""
-        return Krylov.name in self.programs
+        return Krylov.name in self.needed_programs
 
     @property
-    def programs(self) -> tuple[str, ...]:
+    def needed_programs(self) -> tuple[str, ...]:
         """Sealed sums before the first round."""
-        own = method_class(self.method).programs
+        own = method_class(self.method).needs(self)
         return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
 
     @property
@@ -153,10 +155,11 @@ class Settings(
     @property
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
-        first = RowNames.name if RowNames.name in self.programs else Krylov.name
+        needed = self.needed_programs
+        first = RowNames.name if RowNames.name in needed else Krylov.name
         sealed = (Training.name,) if self.sealed else ()
         others = (NeighbourSums.name, FeatureMoments.name, *sealed)
-        return tuple(dict.fromkeys((first, *self.programs, *others)))
+        return tuple(dict.fromkeys((first, *needed, *others)))
 
     @property
     def sealed(self) -> bool:

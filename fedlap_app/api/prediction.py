@@ -74,7 +74,7 @@ def predict_part(
     with one_thread():
         inputs = method.inputs(subgraph, {BASIS: basis} if basis is not None else {})
         network = network_of(settings, model, subgraph).to(inputs.device)
-        found = log_probabilities_of(network, inputs)
+        found = log_probabilities_of(network, inputs)[: subgraph.num_nodes]
     return Prediction(found, score(found, inputs))
 
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Parameters = Mapping[str, NDArray[Any]]
 Records = Mapping[str, Parameters]
 Moments = Mapping[str, NDArray[np.float32]]
+WHOLE = "whole-graph"
+"""What a method that is a simulation only finds beside the results of its programs: all parts."""
 MODEL = "arrays"
 """The record that the server averages; a method may send others beside it."""
 
@@ -144,8 +146,12 @@ class Method(ABC):
         Whether the server may take the optimiser's steps, with averaged gradients.
     structural
         Whether it trains without a feature model, too.
+    single_updates
+        Whether the server needs the updates of single organisations, which a sealed sum hides.
     weakness
         What it shows beyond others, in one sentence for the log of a run.
+    reveals
+        What it shows to the server, to the other organisations, and what neither learns.
     """
 
     name: ClassVar[str]
@@ -160,7 +166,9 @@ class Method(ABC):
     own_models: ClassVar[bool] = False
     steps_at_server: ClassVar[bool] = False
     structural: ClassVar[bool] = False
+    single_updates: ClassVar[bool] = False
     weakness: ClassVar[str] = ""
+    reveals: ClassVar[tuple[str, str, str]]
 
     settings: "Settings"
 
@@ -179,6 +187,17 @@ class Method(ABC):
     def check(cls, settings: "Settings") -> None:
         """Refuse settings that do not go together with the method; most go with all."""
         del settings
+
+    @classmethod
+    def needs(cls, settings: "Settings") -> tuple[str, ...]:
+        """Sealed sums before the first round, of a run with these settings."""
+        del settings
+        return cls.programs
+
+    @property
+    def simulated(self) -> bool:
+        """Whether organisations read each other's data, which only a simulation lets them."""
+        return False
 
     @property
     def server_steps(self) -> bool:

@@ -1,6 +1,7 @@
 """Federated averaging of a feature model on the edges inside of each organisation."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedlap_app.graphs.subgraph import Subgraph
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fedlap_app.methods.organisation import Organisation
+    from fedlap_app.models.specs import ModelSpec
     from fedlap_app.models.tensors import GraphTensors
 
 
@@ -30,21 +32,32 @@ class FedAvg(Method):
 
     name: ClassVar[str] = "fedavg"
     summary: ClassVar[str] = "averages models"
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "The server sees every organisation's model and counts of scores after each round, from "
+        "which attacks guess labels; sealed training leaves it their sums.",
+        "Organisations see the mean model of every round.",
+        "No edge between organisations is used, so nobody learns of one.",
+    )
     steps_at_server: ClassVar[bool] = True
 
     def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
         """The feature model."""
         from fedlap_app.models.networks import build_model
 
-        return build_model(self.settings.model_spec(*schema), seed)
+        return build_model(self.spec(schema), seed)
+
+    def spec(self, schema: Schema) -> "ModelSpec":
+        """What the feature model looks like."""
+        return self.settings.model_spec(schema.features, schema.classes)
 
     def inputs(self, part: Subgraph, found: Mapping[str, Any]) -> "GraphTensors":
         """Features and internal edges on the device of the settings."""
         from fedlap_app.models.device import pick_device
         from fedlap_app.models.tensors import GraphTensors
 
-        spec = self.settings.model_spec(part.num_features, part.num_classes)
+        spec = self.spec(Schema(part.num_features, part.num_classes))
         tensors = GraphTensors.from_subgraph(part, spec, pick_device(self.settings.device))
+        tensors = replace(tensors, softmax_twice=self.settings.softmax == "twice")
         if self.settings.class_weights != "balanced":
             return tensors
         read = found.get(FeatureMoments.name)

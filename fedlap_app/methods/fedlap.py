@@ -43,6 +43,12 @@ class FedLap(FedAvg):
     own_models: ClassVar[bool] = True
     steps_at_server: ClassVar[bool] = False
     structural: ClassVar[bool] = True
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "The server sees models, counts of scores and, under names that say nothing, the learned "
+        "row of every node and which organisations hold a copy of it.",
+        "Organisations see the mean model, and the mean of the copies of rows that they share.",
+        "Features, labels and the names of nodes stay where they are.",
+    )
     weakness: ClassVar[str] = (
         "The server sees, under names that say nothing, the structure features of all nodes and "
         "which organisations hold a copy of each: hide-topology has no effect on method fedlap."

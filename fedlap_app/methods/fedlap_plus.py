@@ -16,11 +16,14 @@ from fedlap_app.knobs import keys_of
 from fedlap_app.methods.base import Schema
 from fedlap_app.methods.fedavg import FedAvg
 from fedlap_app.models.options import SpectralModelOptions, StructureOptions
+from fedlap_app.sums.programs import NeighbourSums
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from fedlap_app.models.fusion import FusedModel
     from fedlap_app.models.tensors import GraphTensors
+    from fedlap_app.settings import Settings
     from fedlap_app.sums.job.bases import FinishedBasis
 
 Floats = NDArray[np.float64]
@@ -34,6 +37,20 @@ class FedLapPlus(FedAvg):
     reads: ClassVar[frozenset[str]] = FedAvg.reads | keys_of(StructureOptions, SpectralModelOptions)
     programs: ClassVar[tuple[str, ...]] = ("krylov",)
     structural: ClassVar[bool] = True
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "The server adds sealed sums that it cannot read, then sees models and counts of scores as "
+        "with fedavg.",
+        "Organisations learn the eigenvalues, their own rows of the basis and, for their own "
+        "nodes, sums over foreign neighbours of every vector exchanged; with neighbour-sums also "
+        "such sums of features over two neighbours or more.",
+        "No row of a single foreign node is sent by design; `fedlap audit` counts what can be "
+        "solved from the sums all the same.",
+    )
+
+    @classmethod
+    def needs(cls, settings: "Settings") -> tuple[str, ...]:
+        """The basis, and the sums over neighbours that are asked for."""
+        return tuple(settings.programs.split(","))
 
     def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
         """Both models, with a weight of the first if validation chooses one."""
@@ -42,11 +59,25 @@ class FedLapPlus(FedAvg):
         settings = self.settings
         features = None if settings.model == "none" else settings.model_spec(*schema)
         structure = settings.structure_spec(schema.classes)
-        return build_fused(features, structure, seed, weighted=settings.weighted)
+        fused = build_fused(features, structure, seed, weighted=settings.weighted)
+        return self._with_sums(fused, schema, seed)
+
+    def _with_sums(self, fused: "FusedModel", schema: Schema, seed: int) -> "FusedModel":
+        """The same with a model of the neighbours' sums beside f, where they are asked for."""
+        from fedlap_app.models.summed import Beside, build_summed
+
+        if NeighbourSums.name in self.needs(self.settings):
+            model = build_summed(self.spec(schema), seed)
+            fused.features = model if fused.features is None else Beside(fused.features, model)
+        return fused
 
     def inputs(self, part: Subgraph, found: Mapping[str, Any]) -> "GraphTensors":
         """Features, internal edges and the rows of the basis."""
-        return self.with_basis(super().inputs(part, found), found["krylov"])
+        from fedlap_app.models.summed import with_sums
+
+        tensors = self.with_basis(super().inputs(part, found), found["krylov"])
+        sums = found.get(NeighbourSums.name)
+        return tensors if sums is None else with_sums(tensors, sums.sums, self.settings.input_norm)
 
     def with_basis(self, tensors: "GraphTensors", basis: "FinishedBasis") -> "GraphTensors":
         """Tensors with the rows of a basis.

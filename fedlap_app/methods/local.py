@@ -38,6 +38,11 @@ class Local(FedAvg):
 
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = "no exchange"
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "The server sees counts of scores of every organisation.",
+        "Organisations learn nothing of each other.",
+        "No model and no data leaves.",
+    )
     reads: ClassVar[frozenset[str]] = FedAvg.reads - keys_of(AveragingOptions)
     exchanges: ClassVar[bool] = False
     own_models: ClassVar[bool] = True
@@ -82,7 +87,7 @@ class Local(FedAvg):
         settings = self.settings
         spec = settings.train_spec
         rule = Optimizer(model.parameters(), spec)
-        best = Best(settings.patience, settings.metric)
+        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
         layout = Layout.of(settings, schema.classes)
         history: list[list[float]] = []
         for number in range(1, settings.rounds + 1):
@@ -104,5 +109,10 @@ class Central(Local):
 
     name: ClassVar[str] = "central"
     summary: ClassVar[str] = "all data in one place"
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "Whoever trains sees all data of all organisations.",
+        "It is a bound to compare with, and runs in one process only.",
+        "Nothing is protected.",
+    )
     own_models: ClassVar[bool] = False
     pooled: ClassVar[bool] = True

@@ -1,16 +1,17 @@
 """The organisation that a client speaks for: its data, its store, its method and its network."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.encoding import Encoding
 from fedlap_app.graphs.moments import asks
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import Method, Schema
+from fedlap_app.methods.base import WHOLE, Method, Schema
 from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.kept import read_guesses
 from fedlap_app.methods.registry import method_class
@@ -35,6 +36,7 @@ class Organisation:
     """What the handlers of one client, and its method, work with.
 
     `folder` is set in a deployment only, and so is `federation`, the file of pinned fingerprints.
+    `whole` gives all parts of a simulation, for methods that are nothing but one.
     `policy` is that of its folder, and `named` the organisations that this pins by name, which
     is what counts in a simulation, where all fingerprints follow from the seed.
     """
@@ -46,6 +48,7 @@ class Organisation:
     federation: Path | None = None
     policy: Policy = SAFE
     named: frozenset[str] = frozenset()
+    whole: Callable[[], Sequence[Subgraph]] | None = None
 
     @property
     def name(self) -> str:
@@ -123,12 +126,23 @@ class Organisation:
 
     def _found(self, task: Task) -> Mapping[str, Any]:
         """What the programs before training left in the store."""
-        found = {}
-        for name in self.method.programs:
+        found: dict[str, Any] = {}
+        if self.method.simulated:
+            found[WHOLE] = self._everyone()
+        for name in self.method.needs(self.settings):
             results = find_program(name, self.settings).results(self.store.root, durable=False)
             if results is not None:
                 found[name] = results.find(task.found.get(name, ""), self.subgraph.fingerprint())
         return found
+
+    def _everyone(self) -> Sequence[Subgraph]:
+        """All parts, where nobody's data is at stake."""
+        if self.whole is None:
+            raise ConfigError(
+                f"method = '{self.method.name}' with these settings reads the data of all "
+                "organisations, which is for simulations: run it with `fedlap train` on a data set"
+            )
+        return self.whole()
 
     @cached_property
     def _inputs(self) -> "dict[tuple[Any, ...], GraphTensors]":

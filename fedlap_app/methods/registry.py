@@ -20,6 +20,11 @@ _HOMES = {
     "fedlap+": "fedlap_plus:FedLapPlus",
     "fedlap": "fedlap:FedLap",
     "fedavg": "fedavg:FedAvg",
+    "fedsgd": "fedsgd:FedSGD",
+    "mlp": "mlp:MLP",
+    "fedgcn": "fedgcn:FedGCN",
+    "fedpub": "fedpub:FedPub",
+    "fedgta": "fedgta:FedGTA",
     "local": "local:Local",
     "central": "local:Central",
 }

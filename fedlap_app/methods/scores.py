@@ -217,16 +217,19 @@ class Best:
         Rounds without a better one after which training ends; 0: never.
     metric : str
         What a round is judged by.
+    last : bool
+        Take every round for better than those before.
     """
 
     patience: int = 0
     metric: str = METRICS[0]
+    last: bool = False
     round: int = 0
     totals: Scores | None = None
 
     def takes(self, number: int, totals: Scores) -> bool:
         """Take in the totals of a round; whether it is the best one now."""
-        better = is_better(totals, self.totals, self.metric)
+        better = self.last or is_better(totals, self.totals, self.metric)
         if better:
             self.round, self.totals = number, totals
         return better

@@ -57,7 +57,14 @@ class ModelOptions(Options):
         "simulated, and methods without exchange, take their own. Categories need `together`.",
         choices=STANDARDISE,
     )
+    linear_head: bool = knob(
+        False, "end with a layer that does not propagate, straight after the one before",
+        advanced=True,
+    )  # fmt: skip
     input_norm: bool = knob(True, "normalise the features of each node (LayerNorm)", advanced=True)
+    input_gain: bool = knob(
+        False, "learn a gain and a shift of each feature, besides the first layer", advanced=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,6 +82,8 @@ class ModelOptions(Options):
             input_dropout=self.input_dropout,
             input_norm=self.input_norm,
             relay=self.relay,
+            input_gain=self.input_gain,
+            dense="last" if self.linear_head else "none",
         )
 
 
@@ -93,6 +102,14 @@ class TrainingOptions(Options):
     class_weights: str = knob(
         "none", "weights of the classes in the loss; balanced: rare ones weigh as much as frequent",
         choices=("none", "balanced"),
+    )  # fmt: skip
+    kept_round: str = knob(
+        "best", "the round whose model is kept: the best validation score, or the last",
+        choices=("best", "last"), advanced=True,
+    )  # fmt: skip
+    softmax: str = knob(
+        "once", "twice: the loss takes probabilities for logits, as the FedLap paper's code does",
+        choices=("once", "twice"), advanced=True,
     )  # fmt: skip
     optimizer: str = knob("adam", "local optimiser", choices=get_args(OptimizerName))
     learning_rate: float = knob(0.01, "step size of the optimiser", low=1e-8, high=100.0)
@@ -218,6 +235,11 @@ class SpectralModelOptions(Options):
 
     title: ClassVar[str] = "Structure model on a basis"
 
+    programs: str = knob(
+        "krylov",
+        "sealed sums before training; with neighbour-sums a model c of them stands beside f and g",
+        choices=("krylov", "krylov,neighbour-sums"),
+    )
     activation: str = knob("relu", "applied to U W", choices=get_args(Activation), advanced=True)
     column_weights: str = knob("diffusion", "weights of the basis' columns", choices=COLUMN_WEIGHTS)
     diffusion: float = knob(
@@ -236,6 +258,26 @@ class RowOptions(Options):
 
     row_smoothing: float = knob(1.0, "lambda of the learned rows' regulariser", low=0.0)
     row_operator: str = knob("sym", "matrix that smooths learned rows", choices=SMOOTHERS)
+
+
+@dataclass(frozen=True)
+class LikenessOptions(Options):
+    """How a method that makes a mean for each organisation finds those like it."""
+
+    title: ClassVar[str] = "Averages of one's own"
+
+    similarity_scale: float = knob(
+        3.0, "how much more a model like one's own weighs; 0: all alike", low=0.0, high=1000.0,
+        advanced=True,
+    )  # fmt: skip
+    proxy_blocks: int = knob(
+        5, "blocks of 100 nodes of the random graph that models are compared on", low=1, high=1000,
+        advanced=True,
+    )  # fmt: skip
+    similarity_threshold: float = knob(
+        0.5, "cosine of moments from which on models are averaged", low=-1.0, high=1.0,
+        advanced=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from typing import Literal, get_args
 from fedlap_app.errors import ConfigError
 
 Kind = Literal["sage", "gcn", "decoupled"]
+Dense = Literal["none", "first", "last"]
 OptimizerName = Literal["adam", "sgd"]
 Activation = Literal["relu", "tanh", "none"]
 ROWS = "rows"  # parameter of a model that holds learned rows
+MASKS = "masks."  # parameters of a model that are multiplied with its weights
 FUSIONS = ("sum", "validation")
 FEATURE_WEIGHT = "feature_weight"  # value of a model that weights its feature model
 FEATURES_ALONE, STRUCTURE_ALONE = -1.0, 0.0
@@ -71,6 +73,11 @@ class ModelSpec:
         Probability that a feature of a node is dropped in training.
     relay : bool (default: False)
         Propagate over external nodes, too: each says the mean of what its internal neighbours say.
+    input_gain : bool (default: False)
+        Learn a gain and a shift of each feature.
+    dense : "none" | "first" | "last" (default: "none")
+        A layer that does not propagate: the first, whose input is propagated already, or the last,
+        which then follows the one before without relu and dropout.
     """
 
     kind: Kind
@@ -82,6 +89,8 @@ class ModelSpec:
     input_norm: bool = True
     input_dropout: float = 0.0
     relay: bool = False
+    input_gain: bool = False
+    dense: Dense = "none"
 
     def __post_init__(self) -> None:
         _check_choice("The model", self.kind, get_args(Kind))

@@ -58,6 +58,10 @@ class GraphTensors:
         Share of the Laplacian regulariser, for models with learned rows.
     class_weights : Tensor | None
         (classes,) weight of each class in the loss; None: all weigh 1.
+    softmax_twice : bool
+        Whether the loss takes probabilities for logits.
+    sums : Features | None
+        Sums over the neighbours' features, for models that read them beside ``x``.
     """
 
     kind: Kind
@@ -73,6 +77,8 @@ class GraphTensors:
     guesses: tuple[Tensor, Tensor] | None = None
     share: LaplacianShare | None = None
     class_weights: Tensor | None = None
+    softmax_twice: bool = False
+    sums: Features | None = None
 
     @property
     def class_counts(self) -> NDArray[np.int64]:

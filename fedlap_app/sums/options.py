@@ -18,12 +18,16 @@ class NeighbourOptions(Options):
     title: ClassVar[str] = "Neighbour sums"
 
     neighbour_hops: int = knob(
-        1, "hops of sums over neighbours (programs with neighbour-sums)",
+        2, "hops of sums over neighbours (programs with neighbour-sums)",
         low=1, high=MOST_HOPS, advanced=True,
     )  # fmt: skip
     neighbour_scaling: str = knob(
         "sym", "how each of these hops is scaled; mean: by degrees",
         choices=SCALINGS, advanced=True,
+    )  # fmt: skip
+    raw_ball: bool = knob(
+        False, "simulations: hand out raw features within these hops in place of sums",
+        advanced=True,
     )  # fmt: skip
 
 

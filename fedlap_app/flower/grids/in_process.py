@@ -60,7 +60,7 @@ def make_grid(
         partition_configs(settings.clients),
         settings.to_config(),
         run_id=run_id or new_run_id(),
-        organisations=[hand_over(part.subgraph, settings, part.folder) for part in parts],
+        organisations=[hand_over(part.subgraph, settings, part.folder, parts) for part in parts],
         listener=listener,
     )
 

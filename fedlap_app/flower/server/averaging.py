@@ -107,7 +107,7 @@ def train_together(
     for stage in range(settings.self_training + 1):
         rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs))
         start = method.start(schema, stage_seed(settings.seed, stage), found)
-        best = Best(settings.patience, settings.metric)
+        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
         progress = Progress(method, stage, folder, observer, best, layout)
         _train(rounds, start, progress)
         if kept is None or progress.best.is_ahead_of(kept.best):

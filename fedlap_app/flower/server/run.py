@@ -82,9 +82,9 @@ def _phases(
     read = (FeatureMoments.name,) if reads_together(members, method) else ()
     found = {
         program: _offline(grid, members, settings, program, board, told, folder)
-        for program in (*read, *settings.programs)
+        for program in (*read, *settings.needed_programs)
     }
-    own = {program: found[program] for program in (*read, *method.programs)}
+    own = {program: found[program] for program in (*read, *method.needs(settings))}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
     if method.exchanges and settings.sealed:
         outcome = train_sealed(grid, members, method, folder, told, own)
