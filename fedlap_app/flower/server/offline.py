@@ -99,6 +99,7 @@ def run_offline(
         resumed=coordinator.resumed,
         price=price,
         told=coordinator.told,
+        slots={name: n // max(spec.program.width, 1) for name, n in coordinator.lengths.items()},
     )
 
 

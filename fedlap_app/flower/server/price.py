@@ -116,7 +116,8 @@ class Price:
 class OfflineOutcome:
     """How the phase ended; nothing in it was decrypted.
 
-    `told` is what the members said at its end, for programs that end with the handshake.
+    `told` is what the members said at its end, for programs that end with the handshake, and
+    `slots` how many rows the sums for each member have room for: the size of it that is public.
     """
 
     job: str
@@ -124,8 +125,9 @@ class OfflineOutcome:
     resumed: bool
     price: Price
     told: Mapping[str, bytes] = field(default_factory=dict)
+    slots: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """For the run folder."""
         facts = {"job": self.job, "reused": self.reused, "resumed": self.resumed}
-        return {**facts, **self.price.to_json()}
+        return {**facts, "slots": dict(self.slots), **self.price.to_json()}
