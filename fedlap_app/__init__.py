@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fedlap_app.errors import FedLapError
     from fedlap_app.methods.base import Method
     from fedlap_app.methods.registry import register
+    from fedlap_app.reports.writing import report
     from fedlap_app.settings import Settings
     from fedlap_app.studies.compare import Comparison, compare
     from fedlap_app.studies.tune import Tuned, tune
@@ -41,6 +42,7 @@ __all__ = [
     "open_run",
     "read",
     "register",
+    "report",
     "split",
     "train",
     "tune",
@@ -60,6 +62,7 @@ _HOMES = {
     "open_run": "api.run",
     "read": "api.organisations",
     "register": "methods.registry",
+    "report": "reports.writing",
     "split": "api.split",
     "train": "api.training",
     "tune": "studies.tune",

@@ -214,6 +214,22 @@ class Run:
                 job = Store(store).job(training_job(self.summary["run_id"]))
                 job.write(model_file.FILE, self._model_file_of(part).to_bytes())
 
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, organisation: str | None = None
+    ) -> Path:
+        """Write a page with figures, charts and verdicts, which needs no network; see `report`.
+
+        Parameters
+        ----------
+        path
+            File to write (default: report.html in the run folder).
+        organisation
+            Name of the organisation whose own report it is (default: the server's report).
+        """
+        from fedlap_app import report
+
+        return report(self, path, organisation=organisation)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Run):
             return NotImplemented

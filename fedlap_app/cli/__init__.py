@@ -23,6 +23,7 @@ _COMMANDS = {
     "compare": "fedlap_app.cli.compare:compare",
     "tune": "fedlap_app.cli.tune:tune",
     "predict": "fedlap_app.cli.predict:predict",
+    "report": "fedlap_app.cli.report:report",
     "audit": "fedlap_app.cli.audit:audit",
     "attack": "fedlap_app.cli.attack:attack",
     "bench": "fedlap_app.cli.bench:bench",

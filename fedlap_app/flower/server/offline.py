@@ -100,6 +100,7 @@ def run_offline(
         told=coordinator.told,
         members=coordinator.roster.members_hash,
         simulated=coordinator.simulated,
+        slots={name: n // max(spec.program.width, 1) for name, n in coordinator.lengths.items()},
     )
 
 
