@@ -1,4 +1,4 @@
-"""Sealed training at an organisation: it opens the last sum, trains, and seals its part of the next.
+"""Sealed training at an organisation: open the last sum, train, seal the part of the next one.
 
 No message holds a model: every organisation works out the same one from the sums that it opens.
 """
@@ -171,9 +171,7 @@ def _scored(organisation: Organisation, state: TrainingState) -> list[float]:
     return addable(pack_all(found), state.course.layout)
 
 
-def _kept(
-    organisation: Organisation, state: TrainingState, turn: Turn, task: Task
-) -> list[float]:
+def _kept(organisation: Organisation, state: TrainingState, turn: Turn, task: Task) -> list[float]:
     """Keep the best model, and guesses for the stage that follows; its scores."""
     from fedlap_app.models.determinism import one_thread
     from fedlap_app.models.evaluation import log_probabilities_of, score

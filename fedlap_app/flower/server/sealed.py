@@ -207,9 +207,7 @@ class SealedRounds:
     def _collect(self, turn: Turn) -> bool | None:
         """Add the contributions to a turn; whether the stage is over; None: somebody is missing."""
         shape = self.course.agreed.shape_of(turn)
-        adder = Adder(
-            self.handshake.job, self.handshake.members, turn.place, turn.members, shape
-        )
+        adder = Adder(self.handshake.job, self.handshake.members, turn.place, turn.members, shape)
         answers = self._add(TURN, turn, adder)
         if answers is None:
             return None
