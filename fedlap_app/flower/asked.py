@@ -117,11 +117,12 @@ def _named(turn: Turn) -> dict[str, Any]:
 
 def _turn(record: Mapping[str, Any]) -> Turn:
     numbers = [record.get(key) for key in ("stage", "number", "attempt")]
+    stage, number, attempt = (int(str(each)) if type(each) is int else -1 for each in numbers)
     members = record.get("members")
     right = isinstance(members, Sequence) and all(isinstance(each, str) for each in members)
-    if not right or not all(type(each) is int and 0 <= each < _MOST for each in numbers):
+    if not right or not all(0 <= each < _MOST for each in (stage, number, attempt)):
         raise ProtocolError("a message names no round of sealed training: it was altered")
-    return Turn(*map(int, map(str, numbers)), tuple(map(str, members or ())))
+    return Turn(stage, number, attempt, tuple(map(str, members or ())))
 
 
 def _record(content: RecordDict, name: str) -> ConfigRecord:

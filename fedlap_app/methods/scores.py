@@ -155,7 +155,7 @@ def total(clients: Sequence[Scores]) -> dict[str, float]:
         result[f"{split}_accuracy"] = correct / count if count else math.nan
         result[f"{split}_loss"] = loss / count if count else math.nan
         result[f"{split}_macro_f1"] = f1 / count if count else math.nan
-        if all(f"{split}-histogram" in scores for scores in clients):
+        if clients and all(f"{split}-histogram" in scores for scores in clients):
             histogram = np.sum([scores[f"{split}-histogram"] for scores in clients], axis=0)
             result[f"{split}_roc_auc"] = roc_auc(histogram)
             result[f"{split}_average_precision"] = average_precision(histogram)

@@ -38,7 +38,7 @@ class SealedTrainingOptions(Options):
     title: ClassVar[str] = "Sealed training"
 
     training_backend: str = knob(
-        "plain", "how updates and scores are hidden from the server; plain: not at all",
+        "mask", "how updates and scores are hidden from the server; plain: not at all",
         choices=TRAINING_BACKENDS,
     )  # fmt: skip
     publish_scores: bool = knob(

@@ -1,5 +1,6 @@
 """What an organisation does when the server asks; only those who train import torch."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from fedlap_app.flower.records import Metrics, packed, records_in, to_metrics
 from fedlap_app.flower.task import number_in
 from fedlap_app.graphs.kinds import CATEGORY
 from fedlap_app.methods.base import MODEL, Turn
-from fedlap_app.methods.kept import keep_guesses, keep_model
+from fedlap_app.methods.kept import ROUNDS, keep_guesses, keep_model, training_job
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.scores import Layout, pack, pack_all, withhold
 from fedlap_app.methods.task import Late, Task
@@ -24,6 +25,7 @@ from fedlap_app.version import VERSION
 if TYPE_CHECKING:
     from torch import nn
 
+    from fedlap_app.methods.local import AloneStage
     from fedlap_app.models.tensors import GraphTensors
 
 
@@ -41,12 +43,13 @@ def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
             "schema": organisation.schema,
             "num-classes": subgraph.num_classes,
             "num-features": subgraph.num_features,
-            "num-examples": int(subgraph.train_mask.sum()),
             "num-categories": subgraph.kinds.count(CATEGORY),
             "num-inputs": subgraph.num_inputs,
             "asks": organisation.asks,
         }
     )
+    if not organisation.settings.sealed:  # sealed sums tell the members themselves if it is 0
+        member["num-examples"] = int(subgraph.train_mask.sum())
     return RecordDict({"member": member})
 
 
@@ -95,8 +98,12 @@ def train_alone(organisation: Organisation, content: RecordDict, run: int) -> Re
     assert isinstance(method, Local), "a method without exchange says how it trains alone"
     stages = method.train_alone(organisation.shape, organisation.inputs(task), organisation.name)
     keep_model(organisation, task, stages[-1].parameters, stages[-1].evaluation)
+    rounds = [float(len(stage.history)) for stage in stages]
+    if organisation.settings.sealed:
+        note_alone(organisation, task, stages)
+        return _answered(organisation, task, Late.KEEP, content, {"rounds": rounds})
     metrics: Metrics = {
-        "rounds": [len(stage.history) for stage in stages],
+        "rounds": rounds,
         "history": _scores(
             organisation,
             [value for stage in stages for row in stage.history for value in row],
@@ -104,6 +111,15 @@ def train_alone(organisation: Organisation, content: RecordDict, run: int) -> Re
         "scores": _scores(organisation, pack_all([stage.evaluation for stage in stages])),
     }
     return _answered(organisation, task, Late.KEEP, content, metrics)
+
+
+def note_alone(organisation: Organisation, task: Task, stages: "Sequence[AloneStage]") -> None:
+    """Write the scores of every round and stage down, for the organisation's own eyes."""
+    folder = organisation.store.job(training_job(task.run))
+    classes = organisation.subgraph.num_classes
+    for number, stage in enumerate(stages):
+        row = {"stage": number, "classes": classes, "history": stage.history}
+        folder.append_line(ROUNDS, json.dumps({**row, "own": pack(stage.evaluation)}))
 
 
 def evaluate(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:

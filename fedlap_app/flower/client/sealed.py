@@ -1,4 +1,4 @@
-"""Sealed training at an organisation: it opens the last sum, trains, and seals its part of the next.
+"""Sealed training at an organisation: open the last sum, train, seal the part of the next one.
 
 No message holds a model: every organisation works out the same one from the sums that it opens.
 """
@@ -68,6 +68,8 @@ def _weigh(organisation: Organisation, state: TrainingState, asked: Asked) -> An
         state.take(asked)
         turn = asked.turn
         state.begin(turn.stage)
+        if organisation.name not in turn.members:
+            return Answer(mark=state.job.mark)
         weight = float(organisation.method.weight(organisation))
         body = state.job.weigh(turn.attempt, turn.members, weight)
         training_ledger.enter_sealed(organisation, state.home, turn, state.job.keys.key_id)
@@ -80,6 +82,8 @@ def _turn(organisation: Organisation, state: TrainingState, asked: Asked) -> Ans
     is_listed = organisation.name in turn.members
     with organisation.store.lock():
         state.take(asked)
+        if not is_listed:  # who was left out may have missed how the stage began
+            state.begin(turn.stage)
         mark = state.job.mark
         if is_listed:
             if asked.weights:

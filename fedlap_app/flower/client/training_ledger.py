@@ -14,8 +14,6 @@ from fedlap_app.methods.base import MODEL, Method
 from fedlap_app.methods.kept import training_job
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.task import Late, Task
-from fedlap_app.store.packing import Data
-from fedlap_app.sums.training.agreed import KEPT, Turn
 from fedlap_app.privacy.ledger import (
     FINISHED,
     MEMBERS,
@@ -27,6 +25,8 @@ from fedlap_app.privacy.ledger import (
     Entry,
     Ledger,
 )
+from fedlap_app.store.packing import Data
+from fedlap_app.sums.training.agreed import KEPT, Turn
 
 
 def enter(

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
@@ -63,6 +62,8 @@ class TrainingState:
         if not self._files.has(_HOME):
             self._files.write(_HOME, b"%d" % task.run)
         self.home = replace(task, run=int(bytes(self._files.read(_HOME, 1)[0])), stage=0)
+        self.standing: Standing = Standing()
+        self._state: State = {}
         self._read()
 
     @classmethod
@@ -158,8 +159,6 @@ class TrainingState:
         self._files.write(_SAID, said)
 
     def _read(self) -> None:
-        self.standing: Standing = Standing()
-        self._state: State = {}
         if self.job.settled is not None:
             self.standing, self._state = unpack_standing(self.job.state)
 

@@ -212,7 +212,7 @@ class MemberGrid(WrappedGrid):
                 self.watch()
                 time.sleep(POLL_SECONDS)
         if quorum is not None and answered < quorum.least:
-            self._require_all(*map(list, zip(*failed, strict=True)), timeout)
+            self._require_all([sent for sent, _ in failed], [reply for _, reply in failed], timeout)
 
     def _push(self, message: Message) -> dict[str, Message]:
         self._count(message, "down")

@@ -21,7 +21,8 @@ from fedlap_app.settings import Settings
 from fedlap_app.version import VERSION
 
 _TEXTS = ("name", "version", "settings", "schema")
-_COUNTS = ("num-classes", "num-features", "num-examples", "num-categories", "num-inputs", "asks")
+_COUNTS = ("num-classes", "num-features", "num-categories", "num-inputs", "asks")
+_EXAMPLES = "num-examples"  # of training that is not sealed
 _LONGEST = 200
 _LARGEST = 2**53
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
@@ -110,7 +111,7 @@ def compare(members: Sequence[Member], settings: Settings) -> None:
                 f"{member.name} sees other settings than the server: start the run again"
             )
         _compare_schema(member, members[0])
-    if not any(member.examples for member in members):
+    if not settings.sealed and not any(member.examples for member in members):
         raise RunError(
             "no organisation has a labelled training node: set the column split to train for some "
             "labelled nodes, or raise train-ratio"
@@ -170,6 +171,8 @@ def _member(reply: Message) -> Member:
     record, node = reply.content.get("member"), reply.metadata.src_node_id
     texts = [record.get(key) for key in _TEXTS] if isinstance(record, ConfigRecord) else []
     counts = [record.get(key) for key in _COUNTS] if isinstance(record, ConfigRecord) else []
+    if isinstance(record, ConfigRecord):
+        counts.append(record.get(_EXAMPLES, 0))
     plain = texts and all(isinstance(each, str) and len(each) <= _LONGEST for each in texts)
     if not plain or not all(isinstance(n, int) and 0 <= n < _LARGEST for n in counts):
         raise RunError(

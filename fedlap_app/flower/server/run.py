@@ -17,11 +17,11 @@ from fedlap_app.flower.server.federation import gather, reads_together
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.offline import LogProgress, run_offline
 from fedlap_app.flower.server.price import OfflineOutcome
-from fedlap_app.flower.server.sealed import train_sealed
 from fedlap_app.flower.server.run_folder import CONFIG, RunFolder, offline_file
+from fedlap_app.flower.server.sealed import train_sealed
 from fedlap_app.flower.server.status import Board, BoardObserver
-from fedlap_app.flower.steps import require_sealable
 from fedlap_app.flower.server.summary import Clock, write_summary
+from fedlap_app.flower.steps import require_sealable
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings
 from fedlap_app.sums.programs import FeatureMoments

@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flwr.app import RecordDict
+
+from fedlap_app.flower.records import Metrics, to_metrics
 from fedlap_app.flower.server.outcome import StageScores
 from fedlap_app.methods.base import Parameters
 from fedlap_app.methods.kept import ROUNDS, training_job
@@ -83,6 +86,19 @@ class Window:
             StageScores(row["best_stage"], row["best_round"], row["rounds"], own.get(stage, {}))
             for stage, row in sorted(about.items())
         ]
+
+    def alone(self, replies: Mapping[str, RecordDict]) -> dict[str, RecordDict]:
+        """Replies of organisations that trained alone, with the scores that they kept."""
+        found = {}
+        for name in replies:
+            rows = [*_parsed((self._folders[name].path / ROUNDS).read_bytes())]
+            metrics: Metrics = {
+                "rounds": [float(len(row["history"])) for row in rows],
+                "history": [value for row in rows for score in row["history"] for value in score],
+                "scores": [value for row in rows for value in row["own"]],
+            }
+            found[name] = RecordDict({"metrics": to_metrics(metrics)})
+        return found
 
     def model(self) -> Parameters | None:
         """The model that all hold."""

@@ -167,9 +167,7 @@ class TrainingJob:
         self._require_next(turn)
         self._require_on(turn)
         listed = self._listed
-        is_weighed = listed.total and (
-            listed.stage == turn.stage or turn.number > self.agreed.rounds
-        )
+        is_weighed = listed.total and listed.stage == turn.stage
         if not listed.is_of(turn) or not is_weighed:
             raise ProtocolError(
                 f"Round {turn.number} came with member list {turn.attempt} where list "
