@@ -36,9 +36,7 @@ def buckets_of(subgraph: Subgraph, column: int, key: bytes) -> Ints:
     return buckets
 
 
-def one_hot(
-    subgraph: Subgraph, column: int, key: bytes, dictionary: Ints
-) -> NDArray[np.float64]:
+def one_hot(subgraph: Subgraph, column: int, key: bytes, dictionary: Ints) -> NDArray[np.float64]:
     """(n, SLOTS) missing, other, and the categories of a dictionary."""
     buckets = buckets_of(subgraph, column, key)
     place = np.full(BUCKETS, 1)

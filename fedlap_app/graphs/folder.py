@@ -180,9 +180,7 @@ def write_folder(subgraph: Subgraph, path: str | Path, fmt: str = "csv") -> None
         write_edges(subgraph, folder, fmt)
         write_organisation(
             folder,
-            Organisation(
-                subgraph.name, subgraph.classes, subgraph.feature_names, subgraph.kinds
-            ),
+            Organisation(subgraph.name, subgraph.classes, subgraph.feature_names, subgraph.kinds),
         )
     except OSError as error:
         raise DataError(f"{folder} cannot be written ({error.strerror}): check it.") from None
