@@ -49,7 +49,7 @@ class FedAvg(Method):
             return tensors
         read = found.get(FeatureMoments.name)
         summed = None if read is None or not read.class_counts.size else read.class_counts
-        return tensors.balanced(tensors.class_counts if summed is None else summed)
+        return tensors.balanced(part.num_classes, summed)
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy over the training nodes."""
