@@ -23,12 +23,16 @@ PROGRAMS = {
     RowNames.name: keys_of(SumOptions) - {"hide-topology", "layout"},
 }
 """What programs read; one that is not here reads how sums are sealed."""
+MOMENTS = keys_of(SumOptions) - {"layout", "refresh-basis", "hide-topology"}
+"""What sums over feature columns read, which every method has where the tables ask for them."""
 
 
 def read_by(method: str, *, spectral: bool = False) -> frozenset[str]:
     """Keys that have an effect on a run of a method."""
     kind = method_class(method)
     read = ALWAYS | kind.reads if kind.pooled else ALWAYS | kind.reads | {"spectral"}
+    if kind.exchanges:
+        read |= MOMENTS
     programs = {*kind.programs, Krylov.name} if spectral and "spectral" in read else kind.programs
     return read.union(*(PROGRAMS.get(program, keys_of(SumOptions)) for program in programs))
 

@@ -9,7 +9,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.flower.server import app
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods.registry import BUILT_IN
-from fedlap_app.relevance import choose, read_by, refuse_unread
+from fedlap_app.relevance import MOMENTS, choose, read_by, refuse_unread
 from fedlap_app.settings import KNOBS, Settings, parse_settings
 from tests.test_settings import PRESETS, read_preset
 
@@ -29,7 +29,7 @@ WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
 IGNORED = {
     "fedlap+": ON_ROWS,
     "fedlap": (BASIS - {"spectral"}) | ON_BASIS | {"optimizer-at", "hide-topology", "layout"},
-    "fedavg": (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS,
+    "fedavg": (WHOLE - {"spectral"} - MOMENTS) | STRUCTURE | ON_BASIS | ON_ROWS,
     "local": (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | AVERAGING | {"optimizer-at"},
     "central": WHOLE | STRUCTURE | ON_BASIS | ON_ROWS | AVERAGING | {"optimizer-at"},
 }

@@ -33,6 +33,8 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store.folders import Store
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
+from fedlap_app.sums.programs import FeatureMoments
+from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,6 +212,10 @@ class Run:
             if self.offline:
                 store.mkdir(parents=True, exist_ok=True)
                 Bases(store / "basis").save(self._basis(part))
+            encodings = self._encodings(part)
+            if encodings is not None:
+                store.mkdir(parents=True, exist_ok=True)
+                Encodings(store / FeatureMoments.name).save(encodings)
             if self._method.own_models:
                 job = Store(store).job(training_job(self.summary["run_id"]))
                 job.write(model_file.FILE, self._model_file_of(part).to_bytes())
@@ -299,6 +305,13 @@ class Run:
                 "with method fedlap+, or with spectral=True"
             )
         return stores.find_basis(self._stores(part), part, self.offline["job"])
+
+    def _encodings(self, part: Subgraph) -> LearnedEncoding | None:
+        """How an organisation reads its features, where the store of the run says it."""
+        model = self._model_file_of(part)
+        if not model.features:
+            return None
+        return stores.find_learned(self._stores(part), part.name, model.features)
 
     def _stores(self, part: Subgraph) -> list[Path]:
         return [root / part.name for root in stores.roots_of(self.settings, self.folder)]

@@ -14,7 +14,7 @@ from fedlap_app.settings import Settings
 from fedlap_app.store import places
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
 from fedlap_app.sums.programs import FeatureMoments
-from fedlap_app.sums.programs.feature_moments import Encodings
+from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 SAVED = "stores"
 
@@ -47,9 +47,14 @@ def find_encoding(stores: Iterable[Path], name: str, model: ModelFile) -> Encodi
     """How an organisation read its features for a model; None: the model or its table says it."""
     if model.encoding or not model.features:
         return None
+    return find_learned(stores, name, model.features).encoding
+
+
+def find_learned(stores: Iterable[Path], name: str, job: str) -> LearnedEncoding:
+    """What a job of moments left at an organisation, whatever its data are now."""
     looked = list(stores)
     for store in looked:
-        found = Encodings(store / FeatureMoments.name).of_job(model.features)
+        found = Encodings(store / FeatureMoments.name).of_job(job)
         if found is not None:
             return found
     raise DataError(

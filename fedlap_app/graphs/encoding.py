@@ -59,7 +59,7 @@ class Encoding:
     bound, centre, unit
         Values are cut at plus and minus the bound, and measured from the centre in units.
     mean, deviation
-        Of the measured values, or of their asinh; for two values what lies between them.
+        Of the measured values, or of their asinh; for two values what lies between theirs.
     key, dictionaries
         Secret under which categories are hashed, and for each column of them the slots of those
         that have a column.
@@ -136,7 +136,7 @@ class Encoding:
         known = np.isfinite(x)
         far = np.clip(np.where(known, x, 0.0), -self.bound[at], self.bound[at]) - self.centre[at]
         far = far / self.unit[at]
-        scaled = stretched(far) if rule is Rule.ASINH else measured(far)
+        scaled = measured(far) if rule is Rule.LINEAR else stretched(far)
         if rule is Rule.TWO_VALUES:
             return np.where(known & (scaled > self.mean[at]), 1.0, 0.0)
         standard = (scaled - self.mean[at]) / self.deviation[at]

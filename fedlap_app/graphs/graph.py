@@ -130,8 +130,7 @@ class Graph:
             feature_names=tuple(meta["feature_names"]),
             owner=arrays.get("owner"),
             directed=meta["directed"],
-            **kinds_from(meta, arrays),
-            **{key: arrays[key] for key in _ARRAYS},
+            **{**kinds_from(meta, arrays), **{key: arrays[key] for key in _ARRAYS}},
         )
 
 

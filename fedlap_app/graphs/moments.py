@@ -1,4 +1,4 @@
-"""What the columns of all organisations look like together, from a few sums in five rounds.
+"""What the columns of all organisations look like together, from a few sums in eight rounds.
 
 Each organisation adds `Moments.contribute`, all take in the sum with `absorb`, and after the last
 round `Moments.encoding` is the same everywhere. Every number of a sum stays below 1 for each
@@ -6,11 +6,14 @@ organisation, whatever the columns hold, so that any back end of sealed sums car
 
 1. how many organisations hold values of a column, and which category, in hashed slots; a column
    that too few hold has no part in what follows;
-2. counts of values and of others than zero, mean and deviation of log2 |x|, as digits; the
-   training nodes of every class;
-3. the mean, in units of a bound that follows from the logarithms and not from a largest value;
-4. the mean distance from it, which is the unit of the rest;
-5. four moments of the distances and of their asinh.
+2. counts of values and of others than zero, and the mean of log2 |x|, as digits; the training
+   nodes of every class;
+3. the mean distance from this mean: both bound the values, so that no largest value is told;
+4. the mean of the values,
+5. and their mean distance from it;
+6. both again, as an outlier counts for four such distances only,
+7. which gives the centre and the unit of the rest;
+8. four moments of the distances from the centre and of their asinh.
 
 A column whose values are multiplied by a positive number and moved has the same encoding up to
 rounding: nothing that decides depends on where a column's zero or its unit lies, except for columns
@@ -18,6 +21,7 @@ of a few values other than zero, which stay as they are.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,17 +36,18 @@ from fedlap_app.graphs.subgraph import Subgraph
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ROUNDS = 5
+ROUNDS = 8
 LEAST = 3
 """Organisations without whose values a column has no sums."""
 
 _BASE = 2.0**20
 _DIGITS = 3
-_COUNTED = 4  # values, others than zero, their logarithms and the squares of these
+_COUNTED = 3  # values, others than zero, their logarithms
 _LOGS = 320.0  # octaves from the least to the largest number of single precision, with room
 _LOWEST = -160.0
 _MARGIN = 2.0
-_DEVIATIONS = 6.0
+_DISTANCES = 6.0
+_FAR = 4.0
 _CONSTANT = 2.0**-24
 _TWO_VALUES = 1e-4
 _FLAT = 1e-9
@@ -78,14 +83,14 @@ class Shape:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Numbers in the sums of each round."""
-        return (
+        """Numbers in the sums of each round; no sum is empty."""
+        lengths = (
             self.numbers + self.categories * BUCKETS,
             (self.numbers * _COUNTED + self.classes) * _DIGITS,
-            self.numbers,
-            self.numbers,
+            *(self.numbers,) * 5,
             8 * self.numbers,
         )
+        return tuple(max(length, 1) for length in lengths)
 
 
 class Moments:
@@ -130,8 +135,8 @@ class Moments:
 
     def contribute(self) -> Array:
         """What the organisation adds to the sums of this round."""
-        steps = (self._holds, self._counts, self._means, self._distances, self._powers)
-        return steps[len(self.sums)]()
+        found = self._steps[len(self.sums)][0]()
+        return found if found.size else np.zeros(1)
 
     def absorb(self, sums: Array) -> None:
         """Take in the sums of the round."""
@@ -141,18 +146,29 @@ class Moments:
                 f"{sums.size} sums of columns arrived where {expected} finite ones were expected: "
                 "the organisations are not in the same round."
             )
+        take = self._steps[len(self.sums)][1]
         self.sums.append(sums)
-        if len(self.sums) == 1:
-            holders, marks = np.split(sums, [self.shape.numbers])
-            self.heard = np.rint(holders) >= self.least
-            self.dictionaries = [self._dictionary(each) for each in marks.reshape(-1, BUCKETS)]
-        elif len(self.sums) == 2:
-            self._read_counts(sums)
-        elif len(self.sums) == 3:
-            self.mean = self.bound * sums
-        elif len(self.sums) == 4:
-            self.constant = sums < _CONSTANT
-            self.unit = 2 * self.bound * np.maximum(sums, _CONSTANT)
+        take(sums)
+
+    @property
+    def _steps(self) -> tuple[tuple[Callable[[], Array], Callable[[Array], None]], ...]:
+        """What is given in each round, and what is made of its sums."""
+        return (
+            (self._holds, self._read_holders),
+            (self._counts, self._read_counts),
+            (self._spreads, self._read_spreads),
+            (self._means, self._read_means),
+            (self._distances, self._read_distances),
+            (self._near_means, self._read_near_means),
+            (self._near_distances, self._read_near_distances),
+            (self._powers, self._read_powers),
+        )
+
+    def _read_holders(self, sums: Array) -> None:
+        holders, marks = np.split(sums[: self.shape.lengths[0]], [self.shape.numbers])
+        self.heard = np.rint(holders) >= self.least
+        used = marks[: self.shape.categories * BUCKETS].reshape(-1, BUCKETS)
+        self.dictionaries = [self._dictionary(each) for each in used]
 
     def _values(self) -> "list[tuple[slice, Array]]":
         """Dense blocks of the number columns, missing values as nan."""
@@ -175,12 +191,9 @@ class Moments:
         totals = np.zeros((_COUNTED, self.shape.numbers))
         for block, x in self._values():
             held = np.isfinite(x) & (x != 0)
-            logs = np.zeros_like(x)
-            np.log2(np.abs(x), where=held, out=logs)
-            logs = np.where(held, (logs - _LOWEST) / _LOGS, 0.0)
             totals[0, block] = np.isfinite(x).sum(axis=0)
             totals[1, block] = held.sum(axis=0)
-            totals[2, block], totals[3, block] = logs.sum(axis=0), np.square(logs).sum(axis=0)
+            totals[2, block] = np.where(held, (_logs(x) - _LOWEST) / _LOGS, 0.0).sum(axis=0)
         totals[:, ~self.heard] = 0.0
         labels = self.subgraph.labels[self.subgraph.train_mask]
         classes = np.bincount(labels, minlength=self.shape.classes)[: self.shape.classes]
@@ -202,19 +215,27 @@ class Moments:
         return 0.5 ** (2 + math.ceil(math.log2(self.members)))
 
     def _read_counts(self, sums: Array) -> None:
-        counted, classes = np.split(
-            _from_digits(sums.reshape(-1, _DIGITS)), [_COUNTED * self.shape.numbers]
-        )
+        ends = _COUNTED * self.shape.numbers, _COUNTED * self.shape.numbers + self.shape.classes
+        digits = sums[: ends[1] * _DIGITS].reshape(-1, _DIGITS)
+        counted, classes = np.split(_from_digits(digits), ends[:1])
         totals = counted.reshape(_COUNTED, -1)
         self.present = np.maximum(np.rint(totals[0]), 1.0)
         self.nonzero = np.rint(totals[1])
-        size = np.maximum(self.nonzero, 1.0)
-        mean = totals[2] / size
-        spread = _LOGS * np.sqrt(np.maximum(totals[3] / size - np.square(mean), 0.0))
-        self.logarithm = np.where(self.nonzero > 0, _LOGS * mean + _LOWEST, 0.0)
-        octaves = np.ceil(self.logarithm + _DEVIATIONS * spread + _MARGIN)
-        self.bound = np.exp2(np.clip(octaves, -140, 128))
+        logarithm = _LOGS * totals[2] / np.maximum(self.nonzero, 1.0) + _LOWEST
+        self.logarithm = np.where(self.nonzero > 0, logarithm, 0.0)
         self.class_counts = np.rint(classes)
+
+    def _spreads(self) -> Array:
+        sums = np.zeros(self.shape.numbers)
+        for block, x in self._values():
+            far = np.abs(_logs(x) - self.logarithm[block]) / _LOGS
+            sums[block] = np.where(np.isfinite(x) & (x != 0), far, 0.0).sum(axis=0)
+        return self._summed(sums)
+
+    def _read_spreads(self, sums: Array) -> None:
+        spread = _LOGS * self._own(sums) * self.present / np.maximum(self.nonzero, 1.0)
+        octaves = np.ceil(self.logarithm + _DISTANCES * spread + _MARGIN)
+        self.bound = np.exp2(np.clip(octaves, -140, 128))
 
     def _dictionary(self, marks: Array) -> Ints:
         """Buckets of the categories that get a column, the most frequent ones first."""
@@ -247,6 +268,37 @@ class Moments:
             sums[block] = np.abs(self._cut(block, x) / self.bound[block]).sum(axis=0) / 2
         return self._summed(sums)
 
+    def _own(self, sums: Array) -> Array:
+        """Sums of the columns of numbers; without any there is one that means nothing."""
+        return sums[: self.shape.numbers]
+
+    def _read_means(self, sums: Array) -> None:
+        self.mean = self.bound * self._own(sums)
+
+    def _read_distances(self, sums: Array) -> None:
+        self.constant = self._own(sums) < _CONSTANT
+        self.unit = 2 * self.bound * np.maximum(self._own(sums), _CONSTANT)
+
+    def _near_means(self) -> Array:
+        sums = np.zeros(self.shape.numbers)
+        for block, x in self._values():
+            far = self._cut(block, x) / (_FAR * self.unit[block])
+            sums[block] = np.clip(far, -1.0, 1.0).sum(axis=0)
+        return self._summed(sums)
+
+    def _read_near_means(self, sums: Array) -> None:
+        self.mean = self.mean + _FAR * self.unit * self._own(sums)
+
+    def _near_distances(self) -> Array:
+        sums = np.zeros(self.shape.numbers)
+        for block, x in self._values():
+            far = self._cut(block, x) / (_FAR * self.unit[block])
+            sums[block] = np.minimum(np.abs(far), 1.0).sum(axis=0)
+        return self._summed(sums)
+
+    def _read_near_distances(self, sums: Array) -> None:
+        self.unit = _FAR * self.unit * np.maximum(self._own(sums), _CONSTANT)
+
     def _powers(self) -> Array:
         sums = np.zeros((2, 4, self.shape.numbers))
         for block, x in self._values():
@@ -262,14 +314,18 @@ class Moments:
         far = self._cut(block, x) / self.unit[block]
         return measured(far), stretched(far)
 
+    def _read_powers(self, sums: Array) -> None:
+        powers = sums[: 8 * self.shape.numbers].reshape(2, 4, -1)
+        self.plain, self.heavy = map(_Distribution, powers)
+
     def encoding(self) -> Encoding:
         """How every column becomes what a model reads."""
-        powers = self.sums[-1].reshape(2, 4, -1)
-        plain, heavy = (_Distribution(each) for each in powers)
+        plain, heavy = self.plain, self.heavy
         tailed = (plain.kurtosis > _HEAVY) & (heavy.kurtosis < _HELPS * plain.kurtosis)
         best = [np.where(tailed, b, a) for a, b in zip(plain.moments, heavy.moments, strict=True)]
         rule = np.where(tailed, Rule.ASINH, Rule.LINEAR)
-        rule[plain.two_valued] = Rule.TWO_VALUES
+        # Of values far apart the asinh keeps more digits, and it takes two values to two.
+        rule[heavy.two_valued] = Rule.TWO_VALUES
         rule[self.constant | plain.flat] = Rule.ZERO
         rule[self._left_alone()] = Rule.KEEP
         rule[~self.heard] = Rule.UNKNOWN
@@ -282,7 +338,7 @@ class Moments:
             bound=self.bound,
             centre=self.mean,
             unit=self.unit,
-            mean=np.where(plain.two_valued, plain.middle, mean),
+            mean=np.where(heavy.two_valued, heavy.middle, mean),
             deviation=np.where(deviation > 0, deviation, 1.0),
             key=self.key,
             dictionaries=tuple(self.dictionaries),
@@ -294,7 +350,8 @@ class Moments:
         share = self.nonzero / self.present
         size = np.exp2(self.logarithm)
         few = share <= few_of(share, self.heard)
-        return few & (size >= _ORDINARY[0]) & (size <= _ORDINARY[1])
+        alone: NDArray[np.bool_] = few & (size >= _ORDINARY[0]) & (size <= _ORDINARY[1])
+        return alone
 
 
 class _Distribution:
@@ -331,6 +388,13 @@ def few_of(share: Array, heard: NDArray[np.bool_]) -> float:
     counted = share[heard]
     words = counted.size >= _MANY and counted.mean() <= _WORDS
     return _FEW_OF_WORDS if words else _FEW
+
+
+def _logs(x: Array) -> Array:
+    """log2 |x|; 0 of zeros and missing values."""
+    logs = np.zeros_like(x)
+    np.log2(np.abs(x), where=np.isfinite(x) & (x != 0), out=logs)
+    return logs
 
 
 def _digits(values: Array) -> Array:

@@ -61,8 +61,8 @@ class FedAvg(Method):
         if self.settings.class_weights != "balanced":
             return tensors
         read = found.get(FeatureMoments.name)
-        summed = read is not None and read.class_counts.size
-        return tensors.balanced(read.class_counts if summed else tensors.class_counts)
+        summed = None if read is None or not read.class_counts.size else read.class_counts
+        return tensors.balanced(part.num_classes, summed)
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy over the training nodes."""

@@ -45,8 +45,6 @@ class GraphTensors:
         Node numbers of "train", "val" and "test".
     device : torch.device
         Where the tensors are.
-    num_classes : int
-        Classes that a label may have.
     basis : Tensor | None
         (n, rank) rows of a spectral basis, for models that read the structure of the whole graph.
     eigenvalues : Tensor | None
@@ -71,7 +69,6 @@ class GraphTensors:
     labels: NDArray[np.int64]
     splits: dict[str, NDArray[np.int64]]
     device: torch.device
-    num_classes: int = 0
     basis: Tensor | None = None
     eigenvalues: Tensor | None = None
     guesses: tuple[Tensor, Tensor] | None = None
@@ -79,11 +76,6 @@ class GraphTensors:
     class_weights: Tensor | None = None
     softmax_twice: bool = False
     sums: Features | None = None
-
-    @property
-    def class_counts(self) -> NDArray[np.int64]:
-        """Own training nodes of every class."""
-        return np.bincount(self.labels[self.splits["train"]], minlength=self.num_classes)
 
     @property
     def num_nodes(self) -> int:
@@ -117,7 +109,6 @@ class GraphTensors:
             labels=subgraph.labels,
             splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},
             device=device,
-            num_classes=subgraph.num_classes,
         )
 
     def with_basis(
@@ -130,15 +121,20 @@ class GraphTensors:
             eigenvalues=torch.as_tensor(eigenvalues, dtype=torch.float32, device=self.device),
         )
 
-    def balanced(self, counts: NDArray[np.number]) -> "GraphTensors":
+    def balanced(self, classes: int, counts: NDArray[np.number] | None = None) -> "GraphTensors":
         """The same data with classes that weigh the same in the loss, however rare they are.
 
         Parameters
         ----------
+        classes
+            How many there are.
         counts
-            Training nodes of every class; one without any keeps weight 1.
+            Training nodes of every class (default: the own ones); one without any keeps weight 1.
         """
-        weights = np.ones(len(counts), dtype=np.float32)
+        if counts is None:
+            labels = self.labels[self.splits["train"]]
+            counts = np.bincount(labels, minlength=classes)
+        weights = np.ones(classes, dtype=np.float32)
         present = counts > 0
         weights[present] = counts.sum() / (np.count_nonzero(present) * counts[present])
         return replace(self, class_weights=torch.from_numpy(weights).to(self.device))

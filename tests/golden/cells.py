@@ -40,6 +40,7 @@ _TRAINING = _BASE | {
     "dropout": 0.5,
     "input-dropout": 0.25,
     "input-norm": True,
+    "standardise": "none",
     "rounds": 2,
     "local-epochs": 2,
     "patience": 0,

@@ -18,9 +18,9 @@ from fedlap_app.methods.base import Method, Schema, State
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.scores import Best, Layout, best_of, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
-from fedlap_app.sums.programs import FeatureMoments
 from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.seeds import stage_seed
+from fedlap_app.sums.programs import FeatureMoments
 
 
 @dataclass

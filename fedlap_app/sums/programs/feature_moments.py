@@ -1,7 +1,7 @@
 """The program `feature-moments`: what the columns of all organisations look like together.
 
-Five small sums and no block products: which organisations hold a column, counts, means, distances
-from them, powers (`graphs.moments`). There is no leader: whoever has opened the last sums has the
+Eight small sums and no block products: who holds a column, counts, means and distances from them
+(`graphs.moments`). There is no leader: whoever has opened the last sums has the
 encoding by which all read their features. A result stays until the members or the own data change.
 """
 
@@ -27,8 +27,11 @@ _NUMBER = 8
 _SAYS = (
     "holders of columns and hashed categories",
     "counts of values",
+    "sums of distances of logarithms",
     "sums of values",
     "sums of distances from the mean",
+    "sums of distances, cut",
+    "sums of sizes of distances, cut",
     "sums of powers of distances",
 )
 
@@ -46,10 +49,10 @@ class Encodings(Results[LearnedEncoding]):
 
     kind = "encoding of features"
 
-    def of_job(self, job: str) -> Encoding | None:
-        """The encoding that a job gave, whatever the data are now."""
+    def of_job(self, job: str) -> LearnedEncoding | None:
+        """What a job gave, whatever the data are now."""
         found = [facts for facts in self.facts() if facts.job == job]
-        return self.load(found[0]).encoding if found else None
+        return self.load(found[0]) if found else None
 
     def _pack(self, result: LearnedEncoding) -> tuple[Facts, list[Data]]:
         return result.facts, [result.encoding.to_bytes()]
@@ -151,7 +154,7 @@ class FeatureMoments(Program):
         return 1
 
     def schedule(self, extent: Extent) -> Iterator[Round]:
-        """Five small sums."""
+        """A small sum in every round."""
         shape = Shape(
             extent.features - extent.categories,
             extent.categories,
@@ -179,8 +182,9 @@ class FeatureMoments(Program):
         says = [
             f"All organisations learn, of each of the {numbers} columns of numbers that {LEAST} of "
             "them hold (in a simulation of two, both), over the nodes of all: how many hold it, "
-            "counts of values and of others than 0, mean and deviation of log2 |x|, the mean, the "
-            "mean distance from it, and four moments of the distances and of their asinh.",
+            "counts of values and of others than 0, log2 |x| in the mean and its mean distance "
+            "from that, mean and mean distance of the values with and without outliers, and four "
+            "moments of the distances and of their asinh.",
             "Sums over three organisations hide each of them from the others, not from two that "
             "work together. The server learns the number of columns.",
             "A second computation after one node has changed shows that node's values in the "
