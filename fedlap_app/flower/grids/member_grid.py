@@ -35,6 +35,7 @@ class Member:
     classes: int
     features: int
     examples: int
+    nodes: int = 0
 
 
 @dataclass(frozen=True)

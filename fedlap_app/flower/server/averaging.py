@@ -105,7 +105,8 @@ def train_together(
     if settings.min_clients:
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
     jobs = {program: outcome.job for program, outcome in found.items()}
-    schema = Schema(members[0].features, members[0].classes)
+    nodes = sum(member.nodes for member in members)
+    schema = Schema(members[0].features, members[0].classes, nodes)
     layout = Layout.of(settings, schema.classes)
     stages: list[StageScores] = []
     kept: Progress | None = None

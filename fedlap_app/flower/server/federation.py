@@ -18,7 +18,7 @@ from fedlap_app.settings import Settings
 from fedlap_app.version import VERSION
 
 _TEXTS = ("name", "version", "settings", "schema")
-_COUNTS = ("num-classes", "num-features", "num-examples")
+_COUNTS = ("num-classes", "num-features", "num-examples", "num-nodes")
 _LONGEST = 200
 _LARGEST = 2**53
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
@@ -156,5 +156,5 @@ def _member(reply: Message) -> Member:
         check_name(name)
     except DataError as error:
         raise RunError(f"node {node} is refused: {error}") from None
-    classes, features, examples = (int(str(n)) for n in counts)
-    return Member(name, node, version, settings, schema, classes, features, examples)
+    classes, features, examples, held = (int(str(n)) for n in counts)
+    return Member(name, node, version, settings, schema, classes, features, examples, held)
