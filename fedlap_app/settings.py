@@ -21,6 +21,7 @@ from fedlap_app.models.options import (
     SpectralModelOptions,
     StructureOptions,
     TrainingOptions,
+    WalkOptions,
 )
 from fedlap_app.models.specs import Activation, StructureSpec, parse_widths
 from fedlap_app.spectral.options import BasisOptions
@@ -86,6 +87,7 @@ class Settings(
     BasisOptions,
     SelfTrainingOptions,
     LikenessOptions,
+    WalkOptions,
     RowOptions,
     SpectralModelOptions,
     StructureOptions,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from fedlap_app.cli.bench_tables import commands
 from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
 from fedlap_app.cli.voice import say, set_verbosity
 from fedlap_app.settings import parse_settings
@@ -206,3 +207,7 @@ def frontier(
     if plot_auc is not None:
         report["figures"] = [str(path) for path in draw_accuracy(report, plot_auc)]
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+
+
+for each in commands():
+    bench.add_command(each)

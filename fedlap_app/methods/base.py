@@ -46,6 +46,8 @@ class Schema(NamedTuple):
 
     features: int
     classes: int
+    nodes: int = 0
+    """Of the whole graph, for methods that count them; else 0."""
 
 
 class Found(Protocol):
@@ -148,6 +150,8 @@ class Method(ABC):
         Whether it trains without a feature model, too.
     single_updates
         Whether the server needs the updates of single organisations, which a sealed sum hides.
+    counts_nodes
+        Whether organisations tell the server how many nodes they hold.
     weakness
         What it shows beyond others, in one sentence for the log of a run.
     reveals
@@ -167,6 +171,7 @@ class Method(ABC):
     steps_at_server: ClassVar[bool] = False
     structural: ClassVar[bool] = False
     single_updates: ClassVar[bool] = False
+    counts_nodes: ClassVar[bool] = False
     weakness: ClassVar[str] = ""
     reveals: ClassVar[tuple[str, str, str]]
 
@@ -198,6 +203,10 @@ class Method(ABC):
     def simulated(self) -> bool:
         """Whether organisations read each other's data, which only a simulation lets them."""
         return False
+
+    def held(self, org: "Organisation") -> int:
+        """Nodes whose structure features an organisation's network has."""
+        return org.subgraph.num_nodes + org.subgraph.num_external
 
     @property
     def server_steps(self) -> bool:

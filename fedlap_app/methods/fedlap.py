@@ -68,7 +68,7 @@ class FedLap(FedAvg):
         from fedlap_app.models.rows import build_row_model
 
         settings = self.settings
-        features = None if settings.model == "none" else settings.model_spec(*schema)
+        features = None if settings.model == "none" else self.spec(schema)
         # Rows are learned freely: an activation before the norm would only hide some of them.
         structure = replace(settings.structure_spec(schema.classes), activation="none")
         return build_row_model(features, structure, seed, held, weighted=settings.weighted)

@@ -57,7 +57,7 @@ class FedLapPlus(FedAvg):
         from fedlap_app.models.fusion import build_fused
 
         settings = self.settings
-        features = None if settings.model == "none" else settings.model_spec(*schema)
+        features = None if settings.model == "none" else self.spec(schema)
         structure = settings.structure_spec(schema.classes)
         fused = build_fused(features, structure, seed, weighted=settings.weighted)
         return self._with_sums(fused, schema, seed)

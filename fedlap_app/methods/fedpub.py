@@ -1,4 +1,4 @@
-"""FED-PUB: organisations whose models answer alike on a random graph weigh more in each other's mean.
+"""FED-PUB: organisations whose models answer alike on a random graph weigh more for each other.
 
 Baek et al., "Personalized Subgraph Federated Learning" (ICML 2023). Every weight has a mask of its
 shape, which stays each organisation's own. As in the authors' code the masks have no penalty: its

@@ -85,7 +85,7 @@ class Organisation:
         """The network; every handler that uses it loads its parameters first."""
         from fedlap_app.models.device import pick_device
 
-        held = self.subgraph.num_nodes + self.subgraph.num_external
+        held = self.method.held(self)
         model = self.method.model(self.shape, self.settings.seed, held=held)
         return model.to(pick_device(self.settings.device))
 
@@ -128,14 +128,14 @@ class Organisation:
         """What the programs before training left in the store."""
         found: dict[str, Any] = {}
         if self.method.simulated:
-            found[WHOLE] = self._everyone()
+            found[WHOLE] = self.everyone()
         for name in self.method.needs(self.settings):
             results = find_program(name, self.settings).results(self.store.root, durable=False)
             if results is not None:
                 found[name] = results.find(task.found.get(name, ""), self.subgraph.fingerprint())
         return found
 
-    def _everyone(self) -> Sequence[Subgraph]:
+    def everyone(self) -> Sequence[Subgraph]:
         """All parts, where nobody's data is at stake."""
         if self.whole is None:
             raise ConfigError(

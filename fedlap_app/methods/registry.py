@@ -23,6 +23,8 @@ _HOMES = {
     "fedsgd": "fedsgd:FedSGD",
     "mlp": "mlp:MLP",
     "fedgcn": "fedgcn:FedGCN",
+    "fedsage+": "fedsage:FedSage",
+    "fedstruct": "fedstruct:FedStruct",
     "fedpub": "fedpub:FedPub",
     "fedgta": "fedgta:FedGTA",
     "local": "local:Local",

@@ -63,7 +63,8 @@ class MaskedGCN(nn.Module):
         mask = self.masks[at]
         if not self.training:
             mask = torch.where(mask.abs() < CLOSED, 0.0, mask)
-        return self._layer(at).weight * mask
+        masked: Tensor = self._layer(at).weight * mask
+        return masked
 
 
 def build_masked(spec: ModelSpec, seed: int) -> MaskedGCN:

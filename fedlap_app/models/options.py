@@ -261,6 +261,18 @@ class RowOptions(Options):
 
 
 @dataclass(frozen=True)
+class WalkOptions(Options):
+    """Which walks over the whole graph weigh the learned rows."""
+
+    title: ClassVar[str] = "Walks"
+
+    walk_steps: int = knob(10, "steps of the walks", low=1, high=64, advanced=True)
+    walk_entries: int = knob(
+        30, "largest weights that every node keeps after each step; 0: all", low=0, advanced=True
+    )
+
+
+@dataclass(frozen=True)
 class LikenessOptions(Options):
     """How a method that makes a mean for each organisation finds those like it."""
 

@@ -60,6 +60,8 @@ class GraphTensors:
         Whether the loss takes probabilities for logits.
     sums : Features | None
         Sums over the neighbours' features, for models that read them beside ``x``.
+    walks : SparseMatrix | None
+        (n, all nodes) weights of walks, for models that learn rows of all nodes.
     """
 
     kind: Kind
@@ -76,6 +78,7 @@ class GraphTensors:
     class_weights: Tensor | None = None
     softmax_twice: bool = False
     sums: Features | None = None
+    walks: SparseMatrix | None = None
 
     @property
     def num_nodes(self) -> int:

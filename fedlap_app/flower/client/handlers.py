@@ -45,6 +45,7 @@ def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
             "num-features": subgraph.num_features,
             "num-categories": subgraph.kinds.count(CATEGORY),
             "num-inputs": subgraph.num_inputs,
+            "num-nodes": subgraph.num_nodes if organisation.method.counts_nodes else 0,
             "asks": organisation.asks,
         }
     )

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.grids.carrier import WrappedGrid
+from fedlap_app.methods.base import Schema
 from fedlap_app.sums.program import Extent
 
 POLL_SECONDS = 0.2
@@ -38,12 +39,19 @@ class Member:
     examples: int
     categories: int = 0
     inputs: int = 0
+    nodes: int = 0
     asks: int = 0
 
     @property
     def extent(self) -> Extent:
         """What a program's rounds depend on."""
         return Extent(features=self.features, categories=self.categories, classes=self.classes)
+
+
+def schema_of(members: Sequence[Member]) -> Schema:
+    """What all members share, and how many nodes there are where the method counts them."""
+    first = members[0]
+    return Schema(first.inputs, first.classes, sum(member.nodes for member in members))
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from flwr.app import RecordDict
 
-from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum
+from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum, schema_of
 from fedlap_app.flower.records import numbers
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.price import OfflineOutcome
 from fedlap_app.flower.server.rounds import Rounds
 from fedlap_app.flower.server.run_folder import RunFolder
-from fedlap_app.methods.base import Method, Schema, State
+from fedlap_app.methods.base import Method, State
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.scores import Best, Layout, best_of, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
@@ -100,7 +100,7 @@ def train_together(
     if settings.min_clients:
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
     jobs = {program: outcome.job for program, outcome in found.items()}
-    schema = Schema(members[0].inputs, members[0].classes)
+    schema = schema_of(members)
     layout = Layout.of(settings, schema.classes)
     stages: list[StageScores] = []
     kept: Progress | None = None

@@ -21,7 +21,14 @@ from fedlap_app.settings import Settings
 from fedlap_app.version import VERSION
 
 _TEXTS = ("name", "version", "settings", "schema")
-_COUNTS = ("num-classes", "num-features", "num-categories", "num-inputs", "asks")
+_COUNTS = {
+    "num-classes": "classes",
+    "num-features": "features",
+    "num-categories": "categories",
+    "num-inputs": "inputs",
+    "num-nodes": "nodes",
+    "asks": "asks",
+}
 _EXAMPLES = "num-examples"  # of training that is not sealed
 _LONGEST = 200
 _LARGEST = 2**53
@@ -170,11 +177,15 @@ def _member(reply: Message) -> Member:
     """A member as its reply to the first message shows it; anything else is refused."""
     record, node = reply.content.get("member"), reply.metadata.src_node_id
     texts = [record.get(key) for key in _TEXTS] if isinstance(record, ConfigRecord) else []
-    counts = [record.get(key) for key in _COUNTS] if isinstance(record, ConfigRecord) else []
+    counts: dict[str, int] = {}
     if isinstance(record, ConfigRecord):
-        counts.append(record.get(_EXAMPLES, 0))
+        told = {field: record.get(key) for key, field in _COUNTS.items()}
+        told["examples"] = record.get(_EXAMPLES, 0)
+        counts = {
+            field: n for field, n in told.items() if isinstance(n, int) and 0 <= n < _LARGEST
+        }
     plain = texts and all(isinstance(each, str) and len(each) <= _LONGEST for each in texts)
-    if not plain or not all(isinstance(n, int) and 0 <= n < _LARGEST for n in counts):
+    if not plain or len(counts) <= len(_COUNTS):
         raise RunError(
             f"node {node} does not say who it is as this version does: install version "
             f"{VERSION} there"
@@ -184,4 +195,4 @@ def _member(reply: Message) -> Member:
         check_name(name)
     except DataError as error:
         raise RunError(f"node {node} is refused: {error}") from None
-    return Member(name, node, version, settings, schema, *(int(str(n)) for n in counts))
+    return Member(name, node, version, settings, schema, **counts)

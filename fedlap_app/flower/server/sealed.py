@@ -18,7 +18,7 @@ from flwr.serverapp.strategy import FedAvg
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.asked import MESSAGE_TYPE, PUBLISH, TURN, WEIGH, WHERE, Answer, Asked
 from fedlap_app.flower.course import Course
-from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum
+from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum, schema_of
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.offline import run_offline
 from fedlap_app.flower.server.outcome import Outcome, StageScores
@@ -27,7 +27,7 @@ from fedlap_app.flower.server.run_folder import RunFolder, offline_file
 from fedlap_app.flower.server.strategies import strategy_of
 from fedlap_app.flower.server.window import Window
 from fedlap_app.flower.task import task_record
-from fedlap_app.methods.base import Method, Parameters, Schema
+from fedlap_app.methods.base import Method, Parameters
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.task import Task
 from fedlap_app.store.job_files import unpack_arrays
@@ -52,7 +52,7 @@ def train_sealed(
     The parameters are those of `train_together`.
     """
     settings = method.settings
-    course = Course(method, Schema(members[0].features, members[0].classes))
+    course = Course(method, schema_of(members))
     agreed = course.agreed
     if len(members) < 3:
         log(
