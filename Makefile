@@ -10,7 +10,8 @@ export FLWR_DISABLE_UPDATE_CHECK := 1
 export FLWR_TELEMETRY_ENABLED := 0
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow integration integration-ci faults lint bench clean
+.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint
+.PHONY: bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -51,6 +52,16 @@ lint: setup  ## ruff, mypy, who may import whom, and whether what is generated i
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/reference.py --check
+
+browser: setup  ## open reports in Chromium, which is installed where it is missing (apt, as root)
+	@command -v chromium > /dev/null || { apt-get update -q && \
+		apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core; } || { \
+		echo "Chromium is missing and could not be installed: install it, then try again" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[browser]"
+	FEDLAP_BROWSER=$$(command -v chromium) $(BIN)/python -m pytest -m browser
+
+screenshots: setup  ## write docs/images anew
+	FEDLAP_BROWSER=$$(command -v chromium) $(BIN)/python docs/screenshots.py
 
 bench: setup  ## measure what the in-process grid costs
 	$(BIN)/fedlap bench grid $(ARGS)

@@ -1,5 +1,6 @@
 """`fedlap report`: a page on what came of runs."""
 
+import json
 from pathlib import Path
 
 import click
@@ -29,14 +30,18 @@ _FOLDER = click.Path(path_type=Path)
     default=None,
     help="with --organisation: the run folder of a simulation (default: the newest model)",
 )
-@click.option("--out", type=_FOLDER, default=None, help="file to write (default: report.html there)")
+@click.option(
+    "--out", type=_FOLDER, default=None, help="file to write (default: report.html there)"
+)
 @click.option("--run-dir", type=_FOLDER, default=None, help="folder of run folders, for numbers")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def report(
     runs: tuple[str, ...],
     folder: Path | None,
     run_folder: Path | None,
     out: Path | None,
     run_dir: Path | None,
+    as_json: bool,
 ) -> None:
     """Write report.html: one page with figures, charts and verdicts, which needs no network.
 
@@ -56,9 +61,10 @@ def report(
             raise ConfigError(
                 "--organisation is about one folder: name the run of a simulation with --run"
             )
-        click.echo(f"report: {report_organisation(folder, out, run=run_folder)}")
-        return
-    if run_folder is not None:
+        written = report_organisation(folder, out, run=run_folder)
+    elif run_folder is not None:
         raise ConfigError("--run goes with --organisation: name run folders without it")
-    root = (run_dir or places.runs_dir()).expanduser().absolute()
-    click.echo(f"report: {write([find_run(run, root) for run in runs or (None,)], out)}")
+    else:
+        root = (run_dir or places.runs_dir()).expanduser().absolute()
+        written = write([find_run(run, root) for run in runs or (None,)], out)
+    click.echo(json.dumps({"report": str(written)}) if as_json else f"report: {written}")

@@ -27,6 +27,11 @@ def say(text: str, level: int = logging.INFO) -> None:
     _log.log(level, "%s", text)
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, with an s where there is not one."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def bar_stream() -> TextIO:
     """Where progress bars go: to stderr, but not between lines of JSON."""
     return io.StringIO() if wants_json() else sys.stderr

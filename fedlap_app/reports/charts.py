@@ -62,6 +62,7 @@ class Axis:
         if self.form:
             axis["format"] = self.form
         if self.kind == "nominal":
+            axis["labelAngle"] = 0
             return {"field": self.field, "type": self.kind, "axis": axis, "sort": None}
         scale: dict[str, Any] = {"type": "log"} if self.logarithmic else {"zero": self.zero}
         if self.limits:
@@ -146,9 +147,7 @@ def bars(
     return Chart(title, says, spec, *_table(kept, x, y, by), by, series)
 
 
-def points(
-    title: str, says: str, rows: Sequence[Row], x: Axis, y: Axis, by: str
-) -> Chart:
+def points(title: str, says: str, rows: Sequence[Row], x: Axis, y: Axis, by: str) -> Chart:
     """A dot for each row, coloured by a field; the table counts them."""
     kept = _finite(rows, x, y)
     series = sorted({str(row[by]) for row in kept})
@@ -172,7 +171,7 @@ def heat(
         "legend": None,
     }
     dark = f"datum['{share}'] > 0.5"
-    layers = [
+    layers: list[dict[str, Any]] = [
         {"mark": "rect", "encoding": {**where, "color": ground}},
         {
             "mark": {"type": "text", "fontSize": 13},

@@ -25,8 +25,11 @@ def comparison_section(report: Mapping[str, Any]) -> Section:
         for row in rows
     ]
     told = ", ".join(f"{row['method']} {row['score_mean']:.2f} %" for row in rows)
-    seeds = "One seed: random variation is not known." if report.get("one_seed") else (
-        "Lines are 95 % intervals over the seeds.")
+    seeds = (
+        "One seed: random variation is not known."
+        if report.get("one_seed")
+        else ("Lines are 95 % intervals over the seeds.")
+    )
     pieces: list[Chart | Table | Words] = [
         bars(f"Test {report.get('score', 'score')} of every method", f"{told}. {seeds}", drawn,
              Axis("score", "percent", zero=True), Axis("method", "", kind="nominal"), "method",

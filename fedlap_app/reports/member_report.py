@@ -1,6 +1,7 @@
 """An organisation's own report, for its own eyes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,7 @@ from fedlap_app.reports.quality import calibration, confusion, expected_error
 
 _MB = 1e6
 _DRAWN = 2000  # nodes in the picture
-NOTICE = (
-    "The organisation's own report: it shows its nodes, labels and scores, so it is for nobody else."
-)
+NOTICE = "The organisation's own report: its nodes, labels and scores are for nobody else."
 _SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 Pieces = list[Chart | Table | Words]
 
@@ -57,8 +56,8 @@ def _quality(facts: MemberFacts) -> list[Figure]:
     good, against = "How good is it here?", "Against what?"
     test = facts.mask("test")
     if not test.any():
-        return [Figure(good, "not known", "this organisation has no labelled test nodes"),
-                Figure(against, "not known", "predictions are below, without a test of them")]  # fmt: skip
+        says = "this organisation has no labelled test nodes"
+        return [Figure(good, "not known", says), Figure(against, "not known", says)]
     labels = facts.part.labels
     score = 100 * float((facts.predicted[test] == labels[test]).mean())
     error = 100 * expected_error(facts.confidence[test], facts.predicted[test] == labels[test])
@@ -112,7 +111,7 @@ def _scores(facts: MemberFacts) -> Pieces:
     if not judged.any():
         return pieces
     classes = list(facts.part.classes)
-    found = [
+    found: list[dict[str, Any]] = [
         {"class": name, "recall": float(hits[judged & (labels == at)].mean())}
         for at, name in enumerate(classes)
         if (judged & (labels == at)).any()
@@ -138,8 +137,8 @@ def _predictions(facts: MemberFacts) -> Pieces:
     doubted = int((facts.confidence < 0.5).sum())
     header = ("class", "predicted", "of them without a label", "mean confidence")
     says = f"{doubted} of {facts.part.num_nodes} nodes have no class with a probability of a half."
-    return [Table(header, rows, "Own nodes by predicted class"), Words([says, (
-        "`fedlap predict` writes a line for each node into predictions.csv of this folder.")])]  # fmt: skip
+    where = "`fedlap predict` writes a line for each node into predictions.csv of this folder."
+    return [Table(header, rows, "Own nodes by predicted class"), Words([says, where])]
 
 
 def _spectrum(facts: MemberFacts) -> Pieces:

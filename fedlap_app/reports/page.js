@@ -18,8 +18,7 @@
     const boxes = document.querySelectorAll(`input[data-filter="${name}"]`);
     const shown = new Set([...boxes].filter((box) => box.checked).map((box) => box.value));
     const kept = values.filter((row) => shown.has(String(row[by])));
-    const all = vega.changeset().remove(() => true).insert(kept);
-    view.change("source", all).runAsync();
+    view.data("source", kept).runAsync();
   };
   document.addEventListener("change", (event) => {
     if (event.target.dataset.filter) show(event.target.dataset.filter);

@@ -59,10 +59,16 @@ def _several(runs: Sequence[RunFacts]) -> Page:
     ]
     across = Axis("at", "round", "d")
     charts: list[Chart | Table | Words] = [
-        lines(f"{_SPLIT_NAMES[split]} accuracy per round".capitalize(), _best_of(names, runs, split),
-              rows, across, Axis(f"{split}_accuracy", "accuracy", ".0%"), "run")
+        lines(
+            f"{_SPLIT_NAMES[split].capitalize()} accuracy per round",
+            _best_of(names, runs, split),
+            rows,
+            across,
+            Axis(f"{split}_accuracy", "accuracy", ".0%"),
+            "run",
+        )
         for split in ("val", "test")
-    ]  # fmt: skip
+    ]
     charts.append(
         lines("Validation loss per round", "Lower is better.", rows, across,
               Axis("val_loss", "loss"), "run")
@@ -80,7 +86,9 @@ def _several(runs: Sequence[RunFacts]) -> Page:
         *compared,
         Section("Price", [_bytes_of_runs(names, runs)]),
         Section("What others can learn", [Words(_verdicts(names, runs))]),
-        Section("Settings and versions", [settings_table(runs, names), versions_table(runs, names)]),
+        Section(
+            "Settings and versions", [settings_table(runs, names), versions_table(runs, names)]
+        ),
     ]
     about = f"{len(runs)} runs: {', '.join(dict.fromkeys(source(run) for run in runs))}"
     figures = _best(names, runs)
@@ -175,7 +183,9 @@ def _price(run: RunFacts) -> list[Chart | Table | Words]:
                   "The phase before training against its plan for these public sizes")
         )  # fmt: skip
     elif run.offline.get("reused"):
-        pieces.append(Words(["A finished basis was reused: nothing was exchanged before training."]))
+        pieces.append(
+            Words(["A finished basis was reused: nothing was exchanged before training."])
+        )
     return pieces
 
 
@@ -281,6 +291,7 @@ def _verdicts(names: Sequence[str], runs: Sequence[RunFacts]) -> list[str]:
 
 def _best(names: Sequence[str], runs: Sequence[RunFacts]) -> list[Figure]:
     """The first screen: the run that validates best, in its four figures."""
+
     def judged(run: RunFacts) -> float:
         return -1.0 if run.validation is None else run.validation
 
@@ -288,7 +299,10 @@ def _best(names: Sequence[str], runs: Sequence[RunFacts]) -> list[Figure]:
     run, others = runs[at], [each for number, each in enumerate(runs) if number != at]
     first, _, paid, seen = verdicts.four(run, plan_of(run))
     tests = [each.test for each in others if each.test is not None]
-    gain = "not known" if run.test is None or not tests else (
-        f"{100 * (run.test - max(tests)):+.2f} points of test score")
+    gain = (
+        "not known"
+        if run.test is None or not tests
+        else (f"{100 * (run.test - max(tests)):+.2f} points of test score")
+    )
     says = f"{names[at]} validates best; this is its test score beside the best of the others"
     return [first, Figure("Against what?", gain, says), paid, seen]

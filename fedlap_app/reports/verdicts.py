@@ -21,9 +21,7 @@ def four(run: RunFacts, plan: Planned | None = None) -> list[Figure]:
 def lines(figures: Sequence[Figure]) -> list[str]:
     """The same for a terminal."""
     width = max(len(figure.question) for figure in figures)
-    return [
-        f"  {figure.question:<{width}}  {figure.value}: {figure.verdict}" for figure in figures
-    ]
+    return [f"  {figure.question:<{width}}  {figure.value}: {figure.verdict}" for figure in figures]
 
 
 def how_good(run: RunFacts) -> Figure:

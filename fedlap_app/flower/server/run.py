@@ -40,6 +40,9 @@ def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     except BaseException as error:
         _note_end(folder, board, error)
         raise
+    if summary["best_round"] is not None:
+        where = summary["best_round"], summary["best_stage"], 100 * summary["accuracy"]["val"]
+        log(INFO, "Best round: %s of stage %s (validation %.2f %%)", *where)
     log(INFO, "Test accuracy: %.2f %%", 100 * summary["accuracy"]["test"])
     log(INFO, "Run folder: %s", folder.path)
     return summary
