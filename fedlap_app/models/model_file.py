@@ -2,9 +2,12 @@
 
 import io
 import json
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,11 @@ from fedlap_app.errors import DataError
 
 FILE = "model.npz"
 _ABOUT = "about"
+_DAMAGE = (
+    OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile, NotImplementedError,
+    RuntimeError, OverflowError, struct.error, zlib.error,
+)  # fmt: skip
+"""What zipfile and numpy raise for files that are cut or altered."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class ModelFile:
     basis : str
         Offline job whose basis the model reads; empty for models without one.
     data : str
-        Fingerprint of the subgraph whose rows are among the parameters; empty without such rows.
+        Fingerprint of the part that an organisation trained on; empty in the server's file.
     """
 
     parameters: Mapping[str, NDArray[Any]]
@@ -61,5 +69,7 @@ class ModelFile:
                 }
             facts = (about[name] for name in ("config", "schema", "basis", "data"))
             return cls(parameters, *facts)
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            raise DataError(f"{origin} is not a model of this app ({error})") from None
+        except _DAMAGE as error:
+            raise DataError(
+                f"{origin} is not a whole model of this app ({error}): copy it again, or train anew"
+            ) from None

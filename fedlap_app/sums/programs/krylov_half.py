@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.spectral import totals as totals_of
 from fedlap_app.spectral.certificate import Certificate, quality
 from fedlap_app.spectral.ritz import solve_small
@@ -164,9 +165,10 @@ class KrylovHalf(Half):
             bytes_down=price.bytes_down,
             seconds=float(price.seconds),
         )
-        nodes = totals_of.Totals.from_sums(self.totals).nodes
-        told = BasisFacts(**facts.__dict__, nodes=nodes)
-        return FinishedBasis(solver.finish(Y), eigenvalues, certificate, told)
+        totals = totals_of.Totals.from_sums(self.totals)
+        told = BasisFacts(**facts.__dict__, nodes=totals.nodes, mean_degree=totals.mean_degree)
+        snapshot = Snapshot.of(self.site.subgraph).pack()
+        return FinishedBasis(solver.finish(Y), eigenvalues, certificate, told, snapshot)
 
 
 def _read(
