@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.api.arrivals import Averaging
 from fedlap_app.api.confidence import softened, temperature
 from fedlap_app.graphs.snapshot import Changes, Snapshot
 from fedlap_app.graphs.subgraph import Subgraph
@@ -18,6 +17,7 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.models.parameters import load_parameters
 from fedlap_app.models.specs import ROWS
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.spectral.averaging import Averaging
 from fedlap_app.spectral.extension import COMPUTED, EXTENDED, Rows
 from fedlap_app.sums.job.bases import FinishedBasis
 
@@ -103,7 +103,7 @@ class _Reader:
         self.method = method_class(self.settings.method).of(self.settings)
         self.averaging = Averaging()
         if basis is not None:
-            self.averaging = Averaging.of(self.settings.krylov, basis)
+            self.averaging = self.settings.krylov.averaging(basis.facts)
 
     def fit(self, graph: Snapshot | None) -> Rows:
         """Rows for the nodes that are there now; no columns for a model that reads none."""

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.spectral.extension import Rows, extend, left_out, links_of, scale_of
-from fedlap_app.sums.job.bases import FinishedBasis
-from fedlap_app.sums.programs import Krylov
 
 Array = NDArray[np.float64]
 
@@ -26,13 +24,6 @@ class Averaging:
 
     operator: str = ""
     added: float = 0.0
-
-    @classmethod
-    def of(cls, program: Krylov, basis: FinishedBasis) -> "Averaging":
-        """As the iteration that computed a basis asks for."""
-        if program.operator == "regularised":
-            return cls(program.operator, program.shift or basis.facts.mean_degree)
-        return cls(program.operator, program.loops)
 
     def fit(self, part: Subgraph, graph: Snapshot, held: Array) -> Rows:
         """Give every node of a part its old row, one from its neighbours', or zero.
