@@ -1,12 +1,14 @@
-"""What a trained model says about the nodes of one organisation."""
+"""What a trained model says about the nodes that one organisation has now."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedlap_app.api.confidence import softened, temperature
 from fedlap_app.graphs.encoding import Encoding
+from fedlap_app.graphs.snapshot import Changes, Snapshot
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.base import Schema
 from fedlap_app.methods.features import own_encoding
@@ -17,18 +19,37 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.models.parameters import load_parameters
 from fedlap_app.models.specs import ROWS
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.spectral.averaging import Averaging
+from fedlap_app.spectral.extension import COMPUTED, EXTENDED, Rows
 from fedlap_app.sums.job.bases import FinishedBasis
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from fedlap_app.models.tensors import GraphTensors
+
+_MEASURED = 2000  # validation nodes that a confidence is measured on are enough
+
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Log-probabilities of the classes for every node (n, classes), and their scores."""
+    """What a model says about every node of a part.
+
+    Attributes
+    ----------
+    log_probabilities : (n, classes) of the classes.
+    evaluation : scores on the nodes whose label is known.
+    origins : (n,) whether a node's row of the basis was computed, extended or is none.
+    confidence : (n,) probability of the likeliest class, as validation nodes of the same origin
+        have it.
+    changes : of the graph since training; None: nobody kept what it was.
+    """
 
     log_probabilities: NDArray[np.float32]
     evaluation: Evaluation
+    origins: NDArray[np.str_]
+    confidence: NDArray[np.float64]
+    changes: Changes | None = None
 
     @property
     def classes(self) -> NDArray[np.int64]:
@@ -47,9 +68,10 @@ def predict_part(
     subgraph: Subgraph,
     model: ModelFile,
     basis: FinishedBasis | None = None,
+    graph: Snapshot | None = None,
     encoding: Encoding | None = None,
 ) -> Prediction:
-    """Predict for every node of a part.
+    """Predict for every node of a part, those that came after training as well.
 
     Parameters
     ----------
@@ -59,23 +81,97 @@ def predict_part(
         A model of its schema.
     basis
         The organisation's rows of the basis, if the model reads one.
+    graph
+        What the part was at training (default: what the basis says, or as it is now).
     encoding
         How features are read (default: as the model says, or by the part's own table).
     """
     from fedlap_app.models.determinism import one_thread
 
-    settings = parse_settings(model.config)
-    method = method_class(settings.method).of(settings)
+    reader = _Reader(_encoded(subgraph, model, encoding), model, basis)
+    before = basis.graph if basis is not None else graph
+    with one_thread():
+        rows = reader.fit(before)
+        inputs = reader.inputs(rows)
+        found = reader.read(rows, inputs)
+        confidence = _confidence(reader, rows, found)
+    changes = None if before is None else before.changes(subgraph)
+    return Prediction(found, score(found, inputs), rows.origins, confidence, changes)
+
+
+def _encoded(part: Subgraph, model: ModelFile, encoding: Encoding | None) -> Subgraph:
+    """The part with its features as the model reads them."""
     if encoding is None:
         known = model.encoding
-        encoding = Encoding.from_bytes(known) if known else own_encoding(subgraph, settings)
-    if encoding is not None:
-        subgraph = encoding.apply(subgraph)
-    with one_thread():
-        inputs = method.inputs(subgraph, {BASIS: basis} if basis is not None else {})
-        network = network_of(settings, model, subgraph).to(inputs.device)
-        found = log_probabilities_of(network, inputs)[: subgraph.num_nodes]
-    return Prediction(found, score(found, inputs))
+        own = own_encoding(part, parse_settings(model.config))
+        encoding = Encoding.from_bytes(known) if known else own
+    return part if encoding is None else encoding.apply(part)
+
+
+class _Reader:
+    """A model over a part, with whatever rows it is given."""
+
+    def __init__(self, part: Subgraph, model: ModelFile, basis: FinishedBasis | None) -> None:
+        self.part, self.model, self.basis = part, model, basis
+        self.settings = parse_settings(model.config)
+        self.method = method_class(self.settings.method).of(self.settings)
+        self.averaging = Averaging()
+        if basis is not None:
+            self.averaging = self.settings.krylov.averaging(basis.facts)
+
+    def fit(self, graph: Snapshot | None) -> Rows:
+        """Rows for the nodes that are there now; no columns for a model that reads none."""
+        size = self.part.num_nodes
+        if self.basis is not None:
+            held = np.asarray(self.basis.U)
+        elif ROWS in self.model.parameters:
+            held = self.model.parameters[ROWS].astype(np.float64)
+        else:
+            nobody = np.zeros(size, dtype=bool)
+            return Rows(np.zeros((size, 0)), nobody, nobody)
+        if graph is None or (len(held) == size and np.array_equal(graph.ids, self.part.ids)):
+            everybody = np.ones(size, dtype=bool)
+            return Rows(held, everybody, everybody)
+        if self.basis is None:  # of learned rows only the direction counts
+            held /= np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
+        return self.averaging.fit(self.part, graph, held)
+
+    def inputs(self, rows: Rows) -> "GraphTensors":
+        """What the network reads."""
+        found = {} if self.basis is None else {BASIS: replace(self.basis, U=rows.U)}
+        return self.method.inputs(self.part, found)
+
+    def read(self, rows: Rows, inputs: "GraphTensors") -> NDArray[np.float32]:
+        """Log-probabilities of all nodes."""
+        model = self.model
+        if ROWS in model.parameters:
+            learned = {ROWS: rows.U.astype(model.parameters[ROWS].dtype)}
+            model = replace(model, parameters={**model.parameters, **learned})
+        network = network_of(self.settings, model, self.part).to(inputs.device)
+        return log_probabilities_of(network, inputs)[: self.part.num_nodes]
+
+
+def _confidence(reader: _Reader, rows: Rows, found: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Probabilities that are right on validation nodes with a row of the same origin."""
+    part, origins = reader.part, rows.origins
+    confidence = np.zeros(len(found))
+    for origin in np.unique(origins).tolist():
+        nodes, said = np.flatnonzero(part.val_mask), found
+        if rows.U.shape[1]:
+            nodes = nodes[rows.computed[nodes]]
+            nodes = nodes[:: -(-len(nodes) // _MEASURED) or 1]
+        if rows.U.shape[1] and origin != COMPUTED and len(nodes):
+            others = np.array(rows.U)
+            others[nodes] = 0.0
+            has_row = np.ones(len(nodes), dtype=bool)
+            if origin == EXTENDED:
+                others, has_row = reader.averaging.as_if_new(part, rows.U, nodes)
+            nodes, tried = nodes[has_row], replace(rows, U=others)
+            said = reader.read(tried, reader.inputs(tried))
+        divisor = temperature(said[nodes], part.labels[nodes])
+        at = origins == origin
+        confidence[at] = np.exp(softened(found[at], divisor).max(axis=1))
+    return confidence
 
 
 def network_of(settings: Settings, model: ModelFile, subgraph: Subgraph) -> "nn.Module":

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,10 +23,11 @@ from fedlap_app.api.organisations import (
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server import run_folder
 from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.base import Method
-from fedlap_app.methods.kept import training_job
+from fedlap_app.methods.kept import GRAPH, training_job
 from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
@@ -146,23 +147,33 @@ class Run:
         part = self.organisations[organisation]
         return network_of(self.settings, self._model_file_of(part), part)
 
-    def predict(self, organisation: str) -> "pd.DataFrame":
+    def predict(
+        self, organisation: str, data: "str | os.PathLike[str] | Subgraph | None" = None
+    ) -> "pd.DataFrame":
         """Predict the class of every node of an organisation.
+
+        Nodes that came after training get a row of the basis from their neighbours' rows, from
+        what the organisation holds alone; nothing is sent.
 
         Parameters
         ----------
         organisation
             Its name.
+        data
+            Its folder or part as it is now (default: the organisation as this run has it).
 
         Returns
         -------
         DataFrame
             A row a node: ``id``, ``label`` (what the data says, or None), ``split``,
-            ``predicted``, ``probability`` of that class, and ``p_CLASS`` for every class.
+            ``predicted``, ``probability`` of that class, ``basis`` (whether the node's row of the
+            basis was computed, extended from neighbours, or is none), ``confidence`` (the
+            probability as validation nodes with such a row have it), and ``p_CLASS`` for every
+            class. Its ``attrs["changes"]`` counts what changed since training, if the store tells.
         """
         import pandas as pd
 
-        part = self.organisations[organisation]
+        part = self._part(organisation, data)
         found, rows = self._predicted(part)
         names = np.array([*part.classes, None], dtype=object)
         probabilities = np.exp(found.log_probabilities[rows].astype(np.float64))
@@ -173,9 +184,29 @@ class Run:
             "split": np.select(masks, ["train", "val", "test"], default=""),
             "predicted": names[found.classes[rows]],
             "probability": found.probabilities[rows],
+            "basis": found.origins[rows],
+            "confidence": found.confidence[rows],
         }
         columns = {f"p_{name}": probabilities[:, at] for at, name in enumerate(part.classes)}
-        return pd.DataFrame({**frame, **columns})
+        table = pd.DataFrame({**frame, **columns})
+        if found.changes is not None:
+            table.attrs["changes"] = asdict(found.changes)
+        return table
+
+    def _part(
+        self, organisation: str, data: "str | os.PathLike[str] | Subgraph | None"
+    ) -> Subgraph:
+        """An organisation's part, as it was or as it is now."""
+        part: Subgraph = self.organisations[organisation]
+        if data is None:
+            return part
+        now = data
+        if not isinstance(now, Subgraph):
+            now = read_folder(Path(now).expanduser(), directed=self.settings.directed)
+        if now.name != organisation:
+            raise DataError(f"the data given for {organisation!r} is that of {now.name!r}")
+        stores.require_same_schema(now, part)
+        return now
 
     def basis(self, organisation: str) -> Basis:
         """An organisation's rows of the eigenvectors, and the eigenvalues.
@@ -185,7 +216,13 @@ class Run:
         organisation
             Its name.
         """
-        found = self._basis(self.organisations[organisation])
+        part = self.organisations[organisation]
+        found = self._basis(part)
+        if found.facts.data != part.fingerprint():
+            raise DataError(
+                f"the data of {organisation} changed since this basis was computed: predict with "
+                "it, or train again"
+            )
         return Basis(np.array(found.U), np.array(found.eigenvalues))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -216,9 +253,12 @@ class Run:
             if encodings is not None:
                 store.mkdir(parents=True, exist_ok=True)
                 Encodings(store / FeatureMoments.name).save(encodings)
-            if self._method.own_models:
-                job = Store(store).job(training_job(self.summary["run_id"]))
-                job.write(model_file.FILE, self._model_file_of(part).to_bytes())
+            if not self._method.pooled:
+                kept, job = self._kept(part), Store(store).job(training_job(self.summary["run_id"]))
+                if kept.graph is not None:
+                    job.write(GRAPH, kept.graph.pack())
+                if kept.graph is not None or self._method.own_models:
+                    job.write(model_file.FILE, kept.model.to_bytes())
 
     def report(
         self, path: str | os.PathLike[str] | None = None, *, organisation: str | None = None
@@ -275,21 +315,30 @@ class Run:
     def _model_file_of(self, part: Subgraph) -> ModelFile:
         if not self._method.own_models:
             return self._model
-        return stores.find_model(self._stores(part), part.name, self.summary["run_id"])
+        return self._kept(part).model
+
+    def _kept(self, part: Subgraph) -> stores.Kept:
+        """What an organisation predicts with."""
+        run_id = self.summary["run_id"]
+        if self._method.own_models:
+            return stores.find_model(self._stores(part), part, run_id)
+        return stores.with_graph(self._model, self._stores(part), part, run_id)
 
     def _predicted(self, part: Subgraph) -> "tuple[Prediction, Any]":
         """Predictions, and which of them are the organisation's."""
         from fedlap_app.api.prediction import predict_part
 
         if self._method.pooled:
-            parts = list(self.organisations)
+            known = list(self.organisations)
+            parts = [part if other.name == part.name else other for other in known]
             at = [other.name for other in parts].index(part.name)
             start = sum(other.num_nodes for other in parts[:at])
-            return self._together, slice(start, start + part.num_nodes)
-        model = self._model_file_of(part)
-        basis = self._basis(part) if model.basis else None
-        encoding = stores.find_encoding(self._stores(part), part.name, model)
-        return predict_part(part, model, basis, encoding), slice(None)
+            changed = part is not known[at]
+            found = predict_part(join(parts), self._model) if changed else self._together
+            return found, slice(start, start + part.num_nodes)
+        kept = self._kept(part)
+        encoding = stores.find_encoding(self._stores(part), part.name, kept.model)
+        return predict_part(part, kept.model, kept.basis, kept.graph, encoding), slice(None)
 
     @cached_property
     def _together(self) -> "Prediction":

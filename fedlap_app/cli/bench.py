@@ -209,5 +209,41 @@ def frontier(
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
 
 
+@bench.command(
+    cls=SettingsCommand,
+    epilog="Example: fedlap bench arrivals --dataset cora --clients 10 --partition louvain",
+)
+@settings_options
+@click.option("--share", type=float, default=0.1, help="of the nodes that come later (default: .1)")
+@click.option("--seeds", type=click.IntRange(min=1), default=5, help="seeds (default: 5)")
+@click.option(
+    "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def arrivals(
+    conf: Path | None,
+    share: float,
+    seeds: int,
+    seed_start: int | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """Accuracy on nodes that came after training.
+
+    Withholds nodes of every organisation, with their edges, from training, adds them, and
+    predicts: beside a model that had them, the feature model alone, and fedavg. Without options:
+    banks, 5 clients.
+    """
+    from fedlap_app.studies.arrivals import bench_arrivals, table_of
+
+    set_verbosity(False)
+    given = collect(conf, options)
+    usual = {} if {"data", "dataset"} & set(given) else {"dataset": "banks", "clients": 5}
+    settings = parse_settings({**usual, **given})
+    first = settings.seed if seed_start is None else seed_start
+    report = bench_arrivals(settings, range(first, first + seeds), share=share, say=say)
+    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+
+
 for each in commands():
     bench.add_command(each)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from fedlap_app.errors import RunError
+from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.methods.task import Task
 from fedlap_app.models import model_file
 from fedlap_app.models.guesses import Guesses
 from fedlap_app.models.model_file import ModelFile
-from fedlap_app.models.specs import ROWS
 from fedlap_app.store.folders import Store, StoreError
 from fedlap_app.sums.programs import FeatureMoments, Krylov
 
@@ -28,6 +28,7 @@ MOST_FINISHED = 50  # finished runs of a deployment, where none of them makes ro
 MOST_UNFINISHED = 16
 RATION = "ration.json"
 ROUNDS = "rounds.jsonl"  # what an organisation knows of sealed rounds
+GRAPH = "graph"  # what the part was, for a model without a basis that tells
 _PREFIX = "train-"
 _JOB = re.compile(rf"{_PREFIX}\d{{20}}")
 
@@ -55,12 +56,14 @@ def keep_model(
         organisation.settings.to_config(),
         organisation.schema,
         task.found.get(BASIS, ""),
-        data=organisation.subgraph.fingerprint() if ROWS in parameters else "",
+        data=organisation.subgraph.fingerprint(),
         features=job,
         encoding=encoding.to_bytes() if encoding else b"",
     )
     with store.lock():
         folder = store.job(training_job(task.run))
+        if not model.basis:
+            folder.write(GRAPH, Snapshot.of(organisation.subgraph).pack())
         folder.write(model_file.FILE, model.to_bytes())
         folder.write_json("evaluation.json", _per_class(evaluation, organisation.subgraph.classes))
         if not organisation.deployed:

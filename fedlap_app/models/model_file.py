@@ -2,9 +2,12 @@
 
 import io
 import json
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,11 @@ from fedlap_app.errors import DataError
 FILE = "model.npz"
 _ABOUT, _ENCODING = "about", "encoding"
 _FACTS = ("schema", "basis", "data", "features")
+_DAMAGE = (
+    OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile, NotImplementedError,
+    RuntimeError, OverflowError, struct.error, zlib.error,
+)  # fmt: skip
+"""What zipfile and numpy raise for files that are cut or altered."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class ModelFile:
     basis : str
         Offline job whose basis the model reads; empty for models without one.
     data : str
-        Fingerprint of the subgraph whose rows are among the parameters; empty without such rows.
+        Fingerprint of the part that an organisation trained on; empty in the server's file.
     features : str
         Offline job whose moments the features are standardised by; empty without one.
     encoding : bytes
@@ -73,5 +81,7 @@ class ModelFile:
             # A model of an earlier release says nothing of features.
             facts = {"features": "", **{name: about[name] for name in about if name in _FACTS}}
             return cls(parameters, about["config"], encoding=encoding, **facts)
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-            raise DataError(f"{origin} is not a model of this app ({error})") from None
+        except _DAMAGE as error:
+            raise DataError(
+                f"{origin} is not a whole model of this app ({error}): copy it again, or train anew"
+            ) from None

@@ -103,6 +103,8 @@ class Site:
         Files of the job.
     secrets
         The organisation's.
+    root
+        Folder of its store.
     """
 
     job: str
@@ -112,6 +114,7 @@ class Site:
     values: Array | None
     files: "JobFiles"
     secrets: "Secrets"
+    root: Path
 
     @property
     def members(self) -> int:
@@ -293,6 +296,21 @@ class Program(ABC):
     def results(self, root: Path, *, durable: bool) -> Results[Any] | None:
         """Where its results lie in an organisation's store; None: it leaves none to be reused."""
         return None
+
+    def prepare(  # noqa: B027 - most programs have nothing to prepare
+        self, part: Subgraph, root: Path, spec: str, data: str, *, durable: bool
+    ) -> None:
+        """Bring what is in the store into the form in which it is looked for; nothing leaves.
+
+        Parameters
+        ----------
+        part, root
+            What the organisation holds, and its store.
+        spec, data
+            Digest of the settings and fingerprint of the data that are looked for.
+        durable
+            Whether what is written must survive a power failure.
+        """
 
     def half(self, site: Site) -> Half:
         """A member's half."""

@@ -321,4 +321,5 @@ class Job:
             values=party.values,
             files=self.files,
             secrets=party.secrets,
+            root=party.root,
         )

@@ -37,6 +37,7 @@ class Member:
 
     def _hello(self, request: Request) -> Data:
         """Show a card and the jobs that may be reused or continued."""
+        self.party.prepare()
         pending = self.party.issue(text(request.common))
         finished = tuple(
             (facts.job, facts.members)

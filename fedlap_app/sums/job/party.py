@@ -129,6 +129,11 @@ class Party:
         """Results of the program in the store."""
         return self.spec.program.results(self.root, durable=self.durable)
 
+    def prepare(self) -> None:
+        """Let the program look for what the store has under another key."""
+        program, where = self.spec.program, self.root
+        program.prepare(self.subgraph, where, self.digest, self.data, durable=self.durable)
+
     def finished(self) -> list[Facts]:
         """What its results belong to."""
         return [] if self.results is None else self.results.facts()
