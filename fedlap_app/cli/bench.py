@@ -61,6 +61,31 @@ def grid(
 
 
 @bench.command(
+    cls=SettingsCommand, epilog="Example: fedlap bench training --conf conf/best/cora.toml"
+)
+@settings_options
+@click.option("--repeats", type=click.IntRange(min=1), default=2, help="turns (default: 2)")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def training(
+    conf: Path | None,
+    repeats: int,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """Compare sealed training with plain training: bytes, time, and where it goes.
+
+    Without options: Cora, 10 clients, 20 rounds in each turn.
+    """
+    from fedlap_app.studies.training_bench import bench_training, table_of
+
+    set_verbosity(False)
+    usual = {"dataset": "cora", "clients": 10, "rounds": 20}
+    settings = parse_settings(collect(conf, options, usual if conf is None else {}))
+    report = bench_training(settings, repeats)
+    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+
+
+@bench.command(
     cls=SettingsCommand,
     epilog="Example: fedlap bench offline --dataset photo --solver block-lanczos",
 )

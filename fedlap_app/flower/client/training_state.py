@@ -1,6 +1,7 @@
 """What an organisation holds of one sealed training: its job, the models, where it stands."""
 
 import json
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.flower.asked import Asked
-from fedlap_app.flower.course import Course, Standing, pack_standing, unpack_standing
+from fedlap_app.flower.course import Course, Standing, Taken, pack_standing, unpack_standing
 from fedlap_app.methods.kept import ROUNDS, training_job
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.step import MODEL, State
@@ -26,6 +27,7 @@ from fedlap_app.sums.training.publication import released
 
 _HOME, _BEST, _KEPT, _SAID = "home", "best", "kept", "said"
 Model = Mapping[str, NDArray[Any]]
+_latest: "deque[tuple[object, tuple[Taken, bytes, bytes]]]" = deque(maxlen=1)
 
 
 class TrainingState:
@@ -112,17 +114,33 @@ class TrainingState:
         turn, data = asked.before, asked.data
         if turn is None or self.job.is_settled(turn, data) or self._is_past(turn):
             return
-        opened = self.job.open(turn, data)
-        taken = self.course.taken(turn, opened, self.standing, self._state)
+        taken, packed, best = self._taken(turn, data)
         # The models first: what follows from a sum is the same whenever it is taken in again.
-        if taken.best is not None:
-            self._models[_BEST].write(pack_arrays(dict(taken.best)))
+        if best:
+            self._models[_BEST].write(best)
         if taken.kept:
             self._models[_KEPT].write(self._models[_BEST].read(1)[0])
         if taken.row:
             self.note(taken.row)
-        self.job.settle(pack_standing(taken.standing, taken.state))
+        self.job.settle(packed)
         self.standing, self._state = taken.standing, taken.state
+
+    def _taken(self, turn: Turn, data: Data) -> tuple[Taken, bytes, bytes]:
+        """What follows from a sum; clients in one process work it out once for all.
+
+        The chain of a job stands for all that it can depend on.
+        """
+        opened = self.job.open(turn, data)
+        settled = self.job.settled
+        key = (self.job.agreed.digest, turn, settled and settled.chain, self.job.received)
+        for known, found in _latest:
+            if known == key:
+                return found
+        taken = self.course.taken(turn, opened, self.standing, self._state)
+        best = pack_arrays(dict(taken.best)) if taken.best is not None else b""
+        found = taken, pack_standing(taken.standing, taken.state), best
+        _latest.append((key, found))
+        return found
 
     def _is_past(self, turn: Turn) -> bool:
         """Whether the stage after a turn has begun, so that its sum was taken in long ago."""

@@ -58,6 +58,7 @@ def settings():
         operator="sym",
         column_weights="none",
         hidden="8",
+        training_backend="plain",
         step_timeout=60.0,
     )
 
