@@ -145,8 +145,9 @@ class Settings(
     @property
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
-        first = RowNames.name if RowNames.name in self.needed_programs else Krylov.name
-        return tuple(dict.fromkeys((first, *self.needed_programs, NeighbourSums.name)))
+        own = self.needed_programs
+        basis = () if RowNames.name in own else (Krylov.name,)
+        return tuple(dict.fromkeys((*own, *basis, NeighbourSums.name)))
 
     @property
     def krylov(self) -> Krylov:
