@@ -16,6 +16,7 @@ from fedlap_app.models.options import (
     AveragingOptions,
     LikenessOptions,
     ModelOptions,
+    RawOptions,
     RowOptions,
     SelfTrainingOptions,
     SpectralModelOptions,
@@ -88,6 +89,7 @@ class Settings(
     SelfTrainingOptions,
     LikenessOptions,
     WalkOptions,
+    RawOptions,
     RowOptions,
     SpectralModelOptions,
     StructureOptions,
@@ -157,11 +159,11 @@ class Settings(
     @property
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
-        needed = self.needed_programs
-        first = RowNames.name if RowNames.name in needed else Krylov.name
+        own = self.needed_programs
+        basis = () if RowNames.name in own else (Krylov.name,)
         sealed = (Training.name,) if self.sealed else ()
         others = (NeighbourSums.name, FeatureMoments.name, *sealed)
-        return tuple(dict.fromkeys((first, *needed, *others)))
+        return tuple(dict.fromkeys((*own, *basis, *others)))
 
     @property
     def sealed(self) -> bool:

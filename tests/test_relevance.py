@@ -19,26 +19,43 @@ SUMS = {
     "trust-on-first-use", "message-mb",
 }  # fmt: skip
 STRUCTURE = {"structure-width", "structure-hidden", "structure-norm", "branch-loss", "fusion"}
-ON_BASIS = {"activation", "column-weights", "diffusion", "smoothing", "unit-norm"}
+LIKENESS = {"similarity-scale", "similarity-threshold", "proxy-blocks"}
+WALKS = {"walk-steps", "walk-entries"}
+RAW = {"raw-ball", "ideal"}
+OTHERS = LIKENESS | WALKS | RAW
+SERVER = {"strategy", "server-learning-rate", "server-momentum", "proximal-mu"}
+LOCAL_STEPS = {"local-epochs", "optimizer", "optimizer-state"}
+GRAPH = {"model", "hops", "relay", "linear-head"}
+ON_BASIS = {"programs", "activation", "column-weights", "diffusion", "smoothing", "unit-norm"}
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
     "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",
     "min-clients", "straggler-timeout",
 }  # fmt: skip
 WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
+WITHOUT_BASIS = (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | OTHERS
 IGNORED = {
-    "fedlap+": ON_ROWS,
-    "fedlap": (BASIS - {"spectral"}) | ON_BASIS | {"optimizer-at", "hide-topology", "layout"},
-    "fedavg": (WHOLE - {"spectral"} - MOMENTS) | STRUCTURE | ON_BASIS | ON_ROWS,
-    "local": (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | AVERAGING | {"optimizer-at"},
-    "central": WHOLE | STRUCTURE | ON_BASIS | ON_ROWS | AVERAGING | {"optimizer-at"},
-}
+    "fedlap+": ON_ROWS | OTHERS,
+    "fedlap": (BASIS - {"spectral"}) | ON_BASIS | OTHERS
+    | {"optimizer-at", "hide-topology", "layout"},
+    "fedavg": WITHOUT_BASIS,
+    "fedsgd": WITHOUT_BASIS | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "mlp": WITHOUT_BASIS | GRAPH,
+    "fedgcn": (WITHOUT_BASIS - SUMS - {"raw-ball", "hide-topology", "layout"}),
+    "fedsage+": (WITHOUT_BASIS - {"ideal"}) | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "fedstruct": (WITHOUT_BASIS - WALKS - STRUCTURE) | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "fedpub": (WITHOUT_BASIS - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
+    | {"weight-by", "optimizer-at", "input-gain"},
+    "fedgta": (WITHOUT_BASIS - {"similarity-threshold"}) | SERVER | {"weight-by", "optimizer-at"},
+    "local": WITHOUT_BASIS | AVERAGING | {"optimizer-at"},
+    "central": WITHOUT_BASIS | {"spectral"} | AVERAGING | {"optimizer-at"},
+}  # fmt: skip
 
 
 def other(key):
     """A value that is not the default; relevance looks at nothing else."""
     default = KNOBS[key].default
-    return not default if isinstance(default, bool) else f"{default}x" if default == "" else 0.5
+    return not default if isinstance(default, bool) else f"{default}x" if default == "" else 0.25
 
 
 def never(line):
@@ -61,8 +78,8 @@ def test_the_refusal_names_who_has_it():
     with pytest.raises(ConfigError) as refused:
         choose({}, {"method": "fedavg", "structure-width": 8}, never)
     assert str(refused.value) == (
-        "structure-width = 8 has no effect on method 'fedavg', only on fedlap+, fedlap: leave it "
-        "out, or try method = 'fedlap+'"
+        "structure-width = 8 has no effect on method 'fedavg', only on fedlap+, fedlap, fedstruct: "
+        "leave it out, or try method = 'fedlap+'"
     )
     with pytest.raises(ConfigError, match=r"only on fedlap\+ or with spectral = true"):
         choose({}, {"method": "fedavg", "vectors": 8}, never)

@@ -173,7 +173,7 @@ class Method(ABC):
     single_updates: ClassVar[bool] = False
     counts_nodes: ClassVar[bool] = False
     weakness: ClassVar[str] = ""
-    reveals: ClassVar[tuple[str, str, str]]
+    reveals: ClassVar[tuple[str, str, str]] = ("", "", "")
 
     settings: "Settings"
 

@@ -273,6 +273,21 @@ class WalkOptions(Options):
 
 
 @dataclass(frozen=True)
+class RawOptions(Options):
+    """What no organisation would hand out, for simulations of methods that need it."""
+
+    title: ClassVar[str] = "Raw features of others"
+
+    raw_ball: bool = knob(
+        False, "simulations: hand out raw features and edges within neighbour-hops, not sums",
+        advanced=True,
+    )  # fmt: skip
+    ideal: bool = knob(
+        False, "simulations: hand out raw features of foreign neighbours", advanced=True
+    )
+
+
+@dataclass(frozen=True)
 class LikenessOptions(Options):
     """How a method that makes a mean for each organisation finds those like it."""
 

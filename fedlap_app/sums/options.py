@@ -25,14 +25,6 @@ class NeighbourOptions(Options):
         "sym", "how each of these hops is scaled; mean: by degrees",
         choices=SCALINGS, advanced=True,
     )  # fmt: skip
-    ideal: bool = knob(
-        False, "simulations: hand out raw features of foreign neighbours (fedsage+)",
-        advanced=True,
-    )  # fmt: skip
-    raw_ball: bool = knob(
-        False, "simulations: hand out raw features within these hops in place of sums",
-        advanced=True,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
