@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fedlap_app.api.run import Basis, Run, open_run
     from fedlap_app.api.split import split
     from fedlap_app.api.training import train
+    from fedlap_app.api.updating import Updated, update
     from fedlap_app.errors import FedLapError
     from fedlap_app.methods.base import Method
     from fedlap_app.methods.registry import register
@@ -36,6 +37,7 @@ __all__ = [
     "Run",
     "Settings",
     "Tuned",
+    "Updated",
     "compare",
     "load",
     "open_run",
@@ -44,6 +46,7 @@ __all__ = [
     "split",
     "train",
     "tune",
+    "update",
 ]
 
 _HOMES = {
@@ -55,6 +58,7 @@ _HOMES = {
     "Run": "api.run",
     "Settings": "settings",
     "Tuned": "studies.tune",
+    "Updated": "api.updating",
     "compare": "studies.compare",
     "load": "api.organisations",
     "open_run": "api.run",
@@ -63,6 +67,7 @@ _HOMES = {
     "split": "api.split",
     "train": "api.training",
     "tune": "studies.tune",
+    "update": "api.updating",
 }
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -248,7 +248,10 @@ class Run:
                 store.mkdir(parents=True, exist_ok=True)
                 Bases(store / "basis").save(self._basis(part))
             if not self._method.pooled:
-                kept, job = self._kept(part), Store(store).job(training_job(self.summary["run_id"]))
+                kept, job = (
+                    self.kept_by(part),
+                    Store(store).job(training_job(self.summary["run_id"])),
+                )
                 if kept.graph is not None:
                     job.write(GRAPH, kept.graph.pack())
                 if kept.graph is not None or self._method.own_models:
@@ -293,14 +296,22 @@ class Run:
     def _model_file_of(self, part: Subgraph) -> ModelFile:
         if not self._method.own_models:
             return self._model
-        return self._kept(part).model
+        return self.kept_by(part).model
 
-    def _kept(self, part: Subgraph) -> stores.Kept:
-        """What an organisation predicts with."""
-        run_id = self.summary["run_id"]
+    def kept_by(self, part: Subgraph, places: Sequence[Path] = ()) -> stores.Kept:
+        """What an organisation predicts with.
+
+        Parameters
+        ----------
+        part
+            What it holds now.
+        places
+            Where its store may be (default: wherever stores of this run may be).
+        """
+        run_id, where = self.summary["run_id"], places or self._stores(part)
         if self._method.own_models:
-            return stores.find_model(self._stores(part), part, run_id)
-        return stores.with_graph(self._model, self._stores(part), part, run_id)
+            return stores.find_model(where, part, run_id)
+        return stores.with_graph(self._model, where, part, run_id)
 
     def _predicted(self, part: Subgraph) -> "tuple[Prediction, Any]":
         """Predictions, and which of them are the organisation's."""
@@ -314,7 +325,7 @@ class Run:
             changed = part is not known[at]
             found = predict_part(join(parts), self._model) if changed else self._together
             return found, slice(start, start + part.num_nodes)
-        kept = self._kept(part)
+        kept = self.kept_by(part)
         return predict_part(part, kept.model, kept.basis, kept.graph), slice(None)
 
     @cached_property
