@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fedlap_app.api.run import Basis, Run, open_run
     from fedlap_app.api.split import split
     from fedlap_app.api.training import train
+    from fedlap_app.api.updating import Updated, update
     from fedlap_app.errors import FedLapError
     from fedlap_app.methods.base import Method
     from fedlap_app.methods.registry import register
@@ -37,6 +38,7 @@ __all__ = [
     "Run",
     "Settings",
     "Tuned",
+    "Updated",
     "compare",
     "load",
     "open_run",
@@ -46,6 +48,7 @@ __all__ = [
     "split",
     "train",
     "tune",
+    "update",
 ]
 
 _HOMES = {
@@ -57,6 +60,7 @@ _HOMES = {
     "Run": "api.run",
     "Settings": "settings",
     "Tuned": "studies.tune",
+    "Updated": "api.updating",
     "compare": "studies.compare",
     "load": "api.organisations",
     "open_run": "api.run",
@@ -66,6 +70,7 @@ _HOMES = {
     "split": "api.split",
     "train": "api.training",
     "tune": "studies.tune",
+    "update": "api.updating",
 }
 
 

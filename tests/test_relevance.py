@@ -14,6 +14,7 @@ from fedlap_app.settings import KNOBS, Settings, parse_settings
 from tests.test_settings import PRESETS, read_preset
 
 BASIS = {"spectral", "operator", "regulariser", "solver", "vectors", "rank", "keep", "block"}
+BASIS |= {"start-basis", "keep-basis"}
 SUMS = {
     "backend", "profile", "encryption-processes", "insecure-no-pads", "resume", "refresh-basis",
     "trust-on-first-use", "message-mb",
@@ -30,7 +31,7 @@ ON_BASIS = {"programs", "activation", "column-weights", "diffusion", "smoothing"
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
     "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",
-    "min-clients", "straggler-timeout",
+    "min-clients", "straggler-timeout", "start-model",
 }  # fmt: skip
 WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
 WITHOUT_BASIS = (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | OTHERS

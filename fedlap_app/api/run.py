@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -125,14 +125,14 @@ class Run:
     @property
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Parameters of the global model, by name."""
-        return dict(self._model.parameters)
+        return dict(self.model_file.parameters)
 
     @cached_property
     def model(self) -> "nn.Module":
         """The global model, a network with the parameters of the best round, on the CPU."""
         from fedlap_app.api.prediction import network_of
 
-        return network_of(self.settings, self._model, self.organisations[0])
+        return network_of(self.settings, self.model_file, self.organisations[0])
 
     def model_of(self, organisation: str) -> "nn.Module":
         """The model that one organisation predicts with.
@@ -254,7 +254,10 @@ class Run:
                 store.mkdir(parents=True, exist_ok=True)
                 Encodings(store / FeatureMoments.name).save(encodings)
             if not self._method.pooled:
-                kept, job = self._kept(part), Store(store).job(training_job(self.summary["run_id"]))
+                kept, job = (
+                    self.kept_by(part),
+                    Store(store).job(training_job(self.summary["run_id"])),
+                )
                 if kept.graph is not None:
                     job.write(GRAPH, kept.graph.pack())
                 if kept.graph is not None or self._method.own_models:
@@ -304,7 +307,8 @@ class Run:
         return method_class(self.settings.method)
 
     @cached_property
-    def _model(self) -> ModelFile:
+    def model_file(self) -> ModelFile:
+        """The global model as the run folder has it."""
         if not self._method.exchanges and self._method.own_models:
             raise ConfigError(
                 f"with the method {self._method.name} every organisation has a model of its own: "
@@ -314,15 +318,23 @@ class Run:
 
     def _model_file_of(self, part: Subgraph) -> ModelFile:
         if not self._method.own_models:
-            return self._model
-        return self._kept(part).model
+            return self.model_file
+        return self.kept_by(part).model
 
-    def _kept(self, part: Subgraph) -> stores.Kept:
-        """What an organisation predicts with."""
-        run_id = self.summary["run_id"]
+    def kept_by(self, part: Subgraph, places: Sequence[Path] = ()) -> stores.Kept:
+        """What an organisation predicts with.
+
+        Parameters
+        ----------
+        part
+            What it holds now.
+        places
+            Where its store may be (default: wherever stores of this run may be).
+        """
+        run_id, where = self.summary["run_id"], places or self._stores(part)
         if self._method.own_models:
-            return stores.find_model(self._stores(part), part, run_id)
-        return stores.with_graph(self._model, self._stores(part), part, run_id)
+            return stores.find_model(where, part, run_id)
+        return stores.with_graph(self.model_file, where, part, run_id)
 
     def _predicted(self, part: Subgraph) -> "tuple[Prediction, Any]":
         """Predictions, and which of them are the organisation's."""
@@ -334,9 +346,9 @@ class Run:
             at = [other.name for other in parts].index(part.name)
             start = sum(other.num_nodes for other in parts[:at])
             changed = part is not known[at]
-            found = predict_part(join(parts), self._model) if changed else self._together
+            found = predict_part(join(parts), self.model_file) if changed else self._together
             return found, slice(start, start + part.num_nodes)
-        kept = self._kept(part)
+        kept = self.kept_by(part)
         encoding = stores.find_encoding(self._stores(part), part.name, kept.model)
         return predict_part(part, kept.model, kept.basis, kept.graph, encoding), slice(None)
 
@@ -345,7 +357,7 @@ class Run:
         """Predictions of a model of the whole graph, in the order of the organisations."""
         from fedlap_app.api.prediction import predict_part
 
-        return predict_part(join(list(self.organisations)), self._model)
+        return predict_part(join(list(self.organisations)), self.model_file)
 
     def _basis(self, part: Subgraph) -> FinishedBasis:
         if not self.offline:

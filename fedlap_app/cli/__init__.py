@@ -22,6 +22,7 @@ _COMMANDS = {
     "run": "fedlap_app.cli.run:run",
     "compare": "fedlap_app.cli.compare:compare",
     "tune": "fedlap_app.cli.tune:tune",
+    "update": "fedlap_app.cli.update:update_command",
     "predict": "fedlap_app.cli.predict:predict",
     "report": "fedlap_app.cli.report:report",
     "audit": "fedlap_app.cli.audit:audit",

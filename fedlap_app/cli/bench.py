@@ -270,5 +270,47 @@ def arrivals(
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
 
 
+@bench.command(
+    cls=SettingsCommand,
+    epilog="Example: fedlap bench update --conf conf/best/cora.toml --clients 10 --vectors 300",
+)
+@settings_options
+@click.option("--shares", default="1,5,20", help="lists of percent of the edges (default: 1,5,20)")
+@click.option("--seeds", type=click.IntRange(min=1), default=5, help="seeds (default: 5)")
+@click.option(
+    "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def update(
+    conf: Path | None,
+    shares: str,
+    seeds: int,
+    seed_start: int | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """A basis from an old one against a cold start, after a share of the edges changed.
+
+    Round trips, vectors and bytes; test accuracy of the old model at once and of a fresh one.
+    Without options: banks, 5 clients.
+    """
+    from fedlap_app.errors import ConfigError
+    from fedlap_app.studies.updates import bench_updates, table_of
+
+    set_verbosity(False)
+    try:
+        found = [float(each) / 100 for each in shares.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"--shares '{shares}' is no list of percent: try --shares 1,5,20"
+        ) from None
+    given = collect(conf, options)
+    usual = {} if {"data", "dataset"} & set(given) else {"dataset": "banks", "clients": 5}
+    settings = parse_settings({**usual, **given})
+    first = settings.seed if seed_start is None else seed_start
+    report = bench_updates(settings, found, range(first, first + seeds), say=say)
+    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+
+
 for each in commands():
     bench.add_command(each)

@@ -175,7 +175,7 @@ class Course:
 
     def _best(self, facts: Mapping[str, Any] | None) -> Best:
         settings, found = self.method.settings, facts or {}
-        best = Best(settings.patience, settings.metric)
+        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
         best.round, best.totals = found.get("round", 0), found.get("totals")
         return best
 

@@ -185,6 +185,10 @@ class AveragingOptions(Options):
         choices=("client", "server"),
         advanced=True,
     )
+    start_model: str = knob(
+        "", "run folder whose model training goes on from; empty: a fresh model", folder=True,
+        private=True, advanced=True,
+    )  # fmt: skip
     min_clients: int = knob(
         0, "organisations without which no training round goes on; 0: all", low=0, high=10_000,
         private=True, advanced=True,

@@ -9,6 +9,7 @@ from flwr.app import RecordDict
 
 from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum, schema_of
 from fedlap_app.flower.records import numbers
+from fedlap_app.flower.server.first_model import begun_with
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.price import OfflineOutcome
@@ -106,7 +107,8 @@ def train_together(
     kept: Progress | None = None
     for stage in range(settings.self_training + 1):
         rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs))
-        start = method.start(schema, stage_seed(settings.seed, stage), found)
+        fresh = method.start(schema, stage_seed(settings.seed, stage), found)
+        start = begun_with(fresh, settings.start_model)
         best = Best(settings.patience, settings.metric, settings.kept_round == "last")
         progress = Progress(method, stage, folder, observer, best, layout)
         _train(rounds, start, progress)

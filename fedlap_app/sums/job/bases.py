@@ -24,10 +24,14 @@ class BasisFacts(Facts):
     ----------
     nodes, mean_degree
         Of the whole graph; a basis of an older version does not tell the degree.
+    drift
+        Share of the organisation's graph that changed since the basis was computed, when it was
+        kept for a changed graph; kept again, the shares add up.
     """
 
     nodes: int
     mean_degree: float = 0.0
+    drift: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

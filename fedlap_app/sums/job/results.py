@@ -79,9 +79,9 @@ class Results(ABC, Generic[T]):
             self._files.drop(*map(self._name, oldest))
 
     def facts(self) -> list[Facts]:
-        """Facts of all results; one that cannot be read counts as absent."""
+        """Facts of all results, the newest first; one that cannot be read counts as absent."""
         found = []
-        for path in self._paths():
+        for path in sorted(self._paths(), key=lambda path: path.stat().st_mtime_ns, reverse=True):
             try:
                 values = json.loads(bytes(self._files.read(self._name(path))[0]))
                 names = tuple(values.pop("organisations"))

@@ -164,7 +164,8 @@ class Krylov(Program):
         if not self.keep_start or known:
             return
         old = self.start_of(part, root)
-        facts = replace(old.facts, data=data, spec=spec)
+        changed = 0.0 if old.graph is None else old.graph.changes(part).share
+        facts = replace(old.facts, data=data, spec=spec, drift=old.facts.drift + changed)
         rows = self.fitted(old, part)
         bases.save(replace(old, U=rows, facts=facts, snapshot=Snapshot.of(part).pack()))
 
