@@ -14,7 +14,6 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.privacy.policy import SAFE, Policy
 from fedlap_app.store.folders import Store
-from fedlap_app.sums.programs import find_program
 
 if TYPE_CHECKING:  # torch is imported only by those who train
     from torch import nn
@@ -91,12 +90,15 @@ class Organisation:
         return self._inputs[key]
 
     def _found(self, task: Task) -> Mapping[str, Any]:
-        """What the programs before training left in the store."""
+        """What the programs before training left in the store, by the settings of the run."""
         found = {}
         for name in self.method.programs:
-            results = find_program(name, self.settings).results(self.store.root, durable=False)
+            spec = self.settings.spec_of(name)
+            results = spec.program.results(self.store.root, durable=False)
             if results is not None:
-                found[name] = results.find(task.found.get(name, ""), self.subgraph.fingerprint())
+                job, data = task.found.get(name, ""), self.subgraph.fingerprint()
+                by = spec.digest(None if self.deployed else self.settings.seed)
+                found[name] = results.find(job, data, by)
         return found
 
     @cached_property
