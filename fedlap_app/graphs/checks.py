@@ -25,7 +25,7 @@ def check_name(name: str) -> None:
         raise DataError(f"The organisation name {name!r} is not usable: write one in letters.")
     fault = fault_of_name(name)
     if fault:
-        raise DataError(f"The organisation name {name!r} {fault}.")
+        raise DataError(f"The organisation name {name[:NAME_LIMIT]!r} {fault}.")
     if _UNSAFE_NAME.search(name) or name != name.strip() or name.startswith((".", "-", "~")):
         raise DataError(
             f"The organisation name {name!r} is not usable as a folder name: leave out leading "

@@ -18,7 +18,7 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.privacy.policy import SAFE, Policy
 from fedlap_app.store.folders import Store
-from fedlap_app.sums.programs import FeatureMoments, find_program
+from fedlap_app.sums.programs import FeatureMoments
 from fedlap_app.sums.programs.feature_moments import Encodings
 
 SIMULATED, DEPLOYED = 1, 2
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # torch is imported only by those who train
 
     from fedlap_app.models.tensors import GraphTensors
     from fedlap_app.settings import Settings
+    from fedlap_app.sums.job.spec import OfflineSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,21 +120,28 @@ class Organisation:
             Job of the program `feature-moments`; empty: there was none.
         """
         if job:
-            name = FeatureMoments.name
-            results = Encodings(self.store.root / name, durable=False)
-            return results.find(job, self.subgraph.fingerprint()).encoding
+            spec = self.settings.spec_of(FeatureMoments.name)
+            results = Encodings(self.store.root / FeatureMoments.name, durable=False)
+            found = results.find(job, self.subgraph.fingerprint(), self._agreed(spec))
+            return found.encoding
         return own_encoding(self.subgraph, self.settings)
 
     def _found(self, task: Task) -> Mapping[str, Any]:
-        """What the programs before training left in the store."""
+        """What the programs before training left in the store, by the settings of the run."""
         found: dict[str, Any] = {}
         if self.method.simulated:
             found[WHOLE] = self.everyone()
         for name in self.method.needs(self.settings):
-            results = find_program(name, self.settings).results(self.store.root, durable=False)
+            spec = self.settings.spec_of(name)
+            results = spec.program.results(self.store.root, durable=False)
             if results is not None:
-                found[name] = results.find(task.found.get(name, ""), self.subgraph.fingerprint())
+                job, data = task.found.get(name, ""), self.subgraph.fingerprint()
+                found[name] = results.find(job, data, self._agreed(spec))
         return found
+
+    def _agreed(self, spec: "OfflineSpec") -> str:
+        """Digest of the settings that the members of a job compared."""
+        return spec.digest(None if self.deployed else self.settings.seed)
 
     def everyone(self) -> Sequence[Subgraph]:
         """All parts, where nobody's data is at stake."""

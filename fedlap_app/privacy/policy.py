@@ -133,6 +133,7 @@ def read_policy(folder: Path, absent: Policy = SAFE) -> Policy:
     """
     path = folder / FILE
     facts = parse_file(path)
+    _require_placed(path, facts)
     values: dict[str, Any] = {}
     for name in TABLES:
         table = facts.get(name, {})
@@ -146,6 +147,17 @@ def read_policy(folder: Path, absent: Policy = SAFE) -> Policy:
             raise DataError(f"{path}, [{name}]: {error}") from None
         values |= table
     return parse_policy(values, absent)
+
+
+def _require_placed(path: Path, facts: Mapping[str, Any]) -> None:
+    """Refuse a limit outside of its table: it would hold for nothing, and nobody would notice."""
+    known = {key_of(entry.name) for entry in fields(Policy)}
+    for name, value in facts.items():
+        if name in known:
+            raise DataError(f"{path}: {name} is in no table: write it below a line [policy].")
+        lost = sorted(known.intersection(value)) if isinstance(value, dict) else []
+        if lost and name not in (*TABLES, "peers"):  # an organisation may have any name
+            raise DataError(f"{path}: {lost[0]} is in [{name}], not in [policy]: move it there.")
 
 
 def parse_policy(table: Mapping[str, Any], absent: Policy = SAFE) -> Policy:

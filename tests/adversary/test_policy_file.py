@@ -33,7 +33,7 @@ def require_nothing_left(scene):
 
 
 @pytest.mark.parametrize("changes", LESS)
-@pytest.mark.parametrize("table", ["", "[policy]\n", "[consent]\n", "[Policy]\nbackends = 1\n"])
+@pytest.mark.parametrize("table", ["", "[policy]\n", "[consent]\n", "[Policy]\n"])
 def test_what_holds_without_a_policy_is_safe(scene, changes, table):
     with (scene.folders[VICTIM] / "org.toml").open("a") as file:
         file.write(table)
@@ -47,6 +47,32 @@ def test_what_holds_without_a_policy_is_safe(scene, changes, table):
 def test_a_policy_that_cannot_be_read_allows_nothing(scene, line):
     scene.add(VICTIM, "policy", line)
     scene.settings = replace(scene.settings, backend="plain")
+    with pytest.raises(RefusedError, match="its data cannot be used"):
+        scene.run("h1")
+    require_nothing_left(scene)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '[Policy]\nbackends = ["ckks"]\n',
+        "[polcy]\nmost-vectors = 3\n",
+        "[other]\njobs-a-day = 1\n",
+        "[peers]\nmost-vectors = 3\n",  # what is added at the end of a file with pins
+        "[policy.policy]\nmost-vectors = 3\n",
+    ],
+)
+def test_a_limit_in_another_table_is_not_passed_over(scene, lines):
+    path = scene.folders[VICTIM] / "org.toml"
+    path.write_text(path.read_text().replace("[peers]\n", "") + lines)
+    with pytest.raises(RefusedError, match=r"its data cannot be used|\[peers\] of org\.toml"):
+        scene.run("h1")
+    require_nothing_left(scene)
+
+
+def test_a_limit_in_no_table_is_not_passed_over(scene):
+    path = scene.folders[VICTIM] / "org.toml"
+    path.write_text("most-vectors = 3\n" + path.read_text())
     with pytest.raises(RefusedError, match="its data cannot be used"):
         scene.run("h1")
     require_nothing_left(scene)

@@ -167,7 +167,8 @@ def _require_planned(method: Method, task: Task, number: int, *, alone: bool) ->
             f"method = '{method.name}' asks for no such training: the message was not made by "
             "this app's server"
         )
-    planned = 1 <= number <= settings.rounds or number in _LATE
+    # What a message says is a round, whatever its number: the handlers alone name late ones.
+    planned = isinstance(number, Late) or 1 <= number <= settings.rounds
     if not planned or not 0 <= task.stage <= settings.self_training:
         raise ProtocolError(
             f"round {number} of stage {task.stage} is beyond rounds = {settings.rounds} or "

@@ -90,14 +90,14 @@ class Results(ABC, Generic[T]):
                 continue
         return found
 
-    def find(self, job: str, data: str) -> T:
-        """The result that a job gave for some data."""
+    def find(self, job: str, data: str, spec: str = "") -> T:
+        """The result that a job gave for some data, and by some settings if a digest is given."""
         for facts in self.facts():
-            if facts.job == job and facts.data == data:
+            if facts.job == job and facts.data == data and spec in ("", facts.spec):
                 return self.load(facts)
         raise ProtocolError(
-            f"there is no {self.kind} of job {job or '(none)'} for this graph in the store: run "
-            "the offline phase again with refresh-basis"
+            f"there is no {self.kind} of job {job[:40] or '(none)'} for this graph and these "
+            "settings in the store: run the offline phase again with refresh-basis"
         )
 
     def load(self, facts: Facts) -> T:
