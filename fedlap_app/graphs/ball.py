@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlap_app.graphs.arrays import take_rows
 from fedlap_app.graphs.graph import join
@@ -54,9 +55,12 @@ def ball_of(
         edge_weight=whole.edge_weight[kept],
         features=take_rows(whole.features, nodes),
         labels=np.concatenate([part.labels, np.full(added, -1)]),
+        train_mask=_longer(part.train_mask, added),
+        val_mask=_longer(part.val_mask, added),
+        test_mask=_longer(part.test_mask, added),
         directed=part.directed,
-        **{
-            f"{name}_mask": np.concatenate([getattr(part, f"{name}_mask"), np.zeros(added, bool)])
-            for name in ("train", "val", "test")
-        },
     )
+
+
+def _longer(mask: NDArray[np.bool_], added: int) -> NDArray[np.bool_]:
+    return np.concatenate([mask, np.zeros(added, dtype=bool)])

@@ -96,9 +96,11 @@ class Organisation:
         if key not in self._inputs:
             self._inputs.clear()
             encoding = self.encoding(task.found.get(FeatureMoments.name, ""))
-            part = encoding.apply(self.subgraph) if encoding else self.subgraph
             found = {**self._found(task), FeatureMoments.name: encoding}
-            tensors = self.method.inputs(part, found)
+            part, others = self.subgraph, found.get(WHOLE, ())
+            if encoding:
+                part, others = encoding.apply(part), [encoding.apply(each) for each in others]
+            tensors = self.method.inputs(part, {**found, WHOLE: others})
             if task.stage:
                 tensors = tensors.with_guesses(read_guesses(self.store, task))
             self._inputs[key] = tensors
