@@ -36,10 +36,15 @@ class FedLapPlus(FedAvg):
     structural: ClassVar[bool] = True
 
     def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
-        """Both models, with a weight of the first if validation chooses one."""
+        """Both models, with a weight of the first if validation chooses one; or a portfolio."""
         from fedlap_app.models.fusion import build_fused
+        from fedlap_app.models.portfolio import build_portfolio
 
         settings = self.settings
+        if settings.has_portfolio:
+            readings = settings.basis_readings(settings.operator)
+            structure = settings.structure_spec(schema.classes)
+            return build_portfolio(settings.branch_specs(*schema), structure, readings, seed)
         features = None if settings.model == "none" else settings.model_spec(*schema)
         structure = settings.structure_spec(schema.classes)
         return build_fused(features, structure, seed, weighted=settings.weighted)
@@ -58,14 +63,19 @@ class FedLapPlus(FedAvg):
         found = min(basis.U.shape[1], self.settings.kept)
         rows = np.zeros((basis.U.shape[0], self.settings.kept))
         values = np.array(basis.eigenvalues[:found])
-        scale = math.sqrt(basis.facts.nodes) * self._column_weights(values)
-        rows[:, :found] = basis.U[:, :found] * scale
+        scale = math.sqrt(basis.facts.nodes)
+        # Every branch of a portfolio weighs the columns in its own way.
+        weights = 1.0 if self.settings.has_portfolio else self._column_weights(values)
+        rows[:, :found] = basis.U[:, :found] * (scale * weights)
         return tensors.with_basis(rows, values)
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy, of each branch too if asked for, and the Rayleigh quotient of W."""
         from fedlap_app.models.fusion import smooth_cross_entropy
+        from fedlap_app.models.portfolio import Portfolio
 
+        if isinstance(model, Portfolio):
+            return model.objective(inputs)
         settings = self.settings
         return smooth_cross_entropy(settings.smoothing, settings.branch_loss)(model, inputs)
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedlap_app.errors import ConfigError
 from fedlap_app.models.determinism import seeded
 from fedlap_app.models.sparse import Propagation
 from fedlap_app.models.specs import Kind, ModelSpec
@@ -75,21 +74,26 @@ class FeatureModel(nn.Module):
         layer = _LAYER[spec.kind]
         self.layers = nn.ModuleList(itertools.starmap(layer, itertools.pairwise(widths)))
 
+    @property
+    def first(self) -> DenseLayer:
+        """The layer that reads the features."""
+        return cast(DenseLayer, self.layers[0])
+
     def forward(self, tensors: GraphTensors) -> Tensor:
         """Logits of all nodes, (n, classes)."""
-        if tensors.kind != self.kind:
-            raise ConfigError(
-                f"The model is {self.kind!r} and the tensors are for {tensors.kind!r}; "
-                "build both from one ModelSpec."
-            )
+        dropout = self.input_dropout if self.training else 0.0
+        return self.finish(tensors.x.times(self.first.weight, dropout), tensors)
+
+    def finish(self, product: Tensor, tensors: GraphTensors) -> Tensor:
+        """Logits of all nodes from the product of the features and the first weight."""
+        propagation = tensors.propagation_of(self.kind)
         first, *others = (cast(DenseLayer, layer) for layer in self.layers)
-        product = tensors.x.times(first.weight, self.input_dropout if self.training else 0.0)
-        hidden: Tensor = first(product, tensors.propagation)
+        hidden: Tensor = first(product, propagation)
         for layer in others:
             hidden = functional.dropout(hidden.relu(), self.dropout, self.training)
-            hidden = layer(hidden @ layer.weight, tensors.propagation)
+            hidden = layer(hidden @ layer.weight, propagation)
         for _ in range(self.hops):
-            hidden = tensors.propagation.times(hidden)
+            hidden = propagation.times(hidden)
         return hidden
 
 
