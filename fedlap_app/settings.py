@@ -107,10 +107,11 @@ class Settings(
     def __post_init__(self) -> None:
         super().__post_init__()
         method = method_class(self.method)
-        if self.model == "none" and not method.structural:
+        if not self.has_features and not method.structural:
             others = " and ".join(each for each in names() if method_class(each).structural)
+            empty = "branches = ''" if self.has_portfolio else "model = 'none'"
             raise ConfigError(
-                f"model = 'none' leaves the method {self.method} nothing to train: only {others} "
+                f"{empty} leaves the method {self.method} nothing to train: only {others} "
                 "have a structure model; try model = 'sage'"
             )
         if self.clients and self.min_clients > self.clients:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from fedlap_app.errors import ProtocolError
 from fedlap_app.flower.steps import Step
 from fedlap_app.methods.base import Method, Schema
+from fedlap_app.methods.base import State as Before
 from fedlap_app.methods.scores import SPLITS, Best, Layout, Scores, best_of, summed, unpack
-from fedlap_app.methods.step import MODEL, State, pack_state, unpack_state
-from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
+from fedlap_app.methods.step import MODEL, State, kept, pack_state, unpack_state
+from fedlap_app.models.specs import BRANCH_WEIGHTS, FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.seeds import stage_seed
 from fedlap_app.store import packing
 from fedlap_app.store.packing import Data
@@ -102,9 +103,10 @@ class Course:
         model = self.first(0)[MODEL]
         tensors = [Tensor(name, value.shape, bits) for name, value in model.items()]
         weighted = len(FEATURE_WEIGHTS) if FEATURE_WEIGHT in model else 1
+        scores = weighted * self.layout.size + self.method.num_sums(model)
         return Agreed(
             run=settings.digest(),
-            shape=SumShape((*tensors,), weighted * self.layout.size),
+            shape=SumShape((*tensors,), scores),
             stages=settings.self_training + 1,
             rounds=settings.rounds,
             largest_step=settings.largest_step,
@@ -118,11 +120,13 @@ class Course:
 
     def taken(self, turn: Turn, opened: RoundSum, standing: Standing, state: State) -> Taken:
         """Work out what follows from the sum of a turn, with the model that it was about."""
-        choices = summed(opened.totals.tolist(), self.layout)
+        model, totals = state[MODEL], opened.totals.tolist()
+        end = len(totals) - self.method.num_sums(model)
+        choices = summed(totals[:end], self.layout)
         rounds = self.method.settings.rounds
         if turn.number == rounds + KEPT:
             row = {"stage": turn.stage, "kept": True, **self._about_kept(standing)}
-            packed = unpack(opened.totals.tolist()[: self.layout.size], self.layout)
+            packed = unpack(totals[: self.layout.size], self.layout)
             counts = {
                 split: (round(packed[f"{split}-count"]), round(packed[f"{split}-correct"]))
                 for split in SPLITS
@@ -131,14 +135,20 @@ class Course:
         best: Model | None = None
         row = {}
         if turn.number > 1:
-            standing, best, row = self._scored(turn, choices, standing, state[MODEL])
+            standing, best, row = self._scored(turn, choices, standing, model)
         if turn.number > rounds:
             standing = replace(standing, over=True)
         if not standing.over:
-            state = self.step.after(state, opened.mean, turn.number)
+            moved = self.step.after(state, opened.mean, turn.number)
+            state = self._weighed(moved, model, totals[end:])
             return Taken(standing, state, best, kept=False, row=row)
         standing, kept = self._closed(turn.stage, standing)
         return Taken(standing, state, best, kept, row)
+
+    def _weighed(self, state: State, before: Model, sums: Sequence[float]) -> State:
+        """The state with what the method makes of its own sums."""
+        after = self.method.weigh(Before(state[MODEL]), Before(before), sums)
+        return {**state, MODEL: kept(after.model)}
 
     def _scored(
         self, turn: Turn, choices: Sequence[Scores], standing: Standing, model: Model
@@ -155,7 +165,9 @@ class Course:
                 weight = np.array([FEATURE_WEIGHTS[chosen]], dtype=np.float32)
                 found = {**model, FEATURE_WEIGHT: weight}
         row = {"stage": turn.stage, "round": number, **totals}
-        if settings.weighted:
+        if BRANCH_WEIGHTS in model:
+            row["branch_weights"] = [round(float(w), 4) for w in model[BRANCH_WEIGHTS]]
+        if FEATURE_WEIGHT in model:
             row["feature_weight"] = FEATURE_WEIGHTS[chosen]
         facts = {"round": best.round, "totals": best.totals}
         after = replace(standing, best=facts, rounds=number, over=best.is_enough(number))

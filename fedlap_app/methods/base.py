@@ -101,12 +101,15 @@ class Update:
         Of the received model, with every weight that it may have.
     moments : Moments
         State of the optimiser at the end, which stays.
+    sums : sequence of float
+        Numbers about the received model that are added over the organisations, see `Method.weigh`.
     """
 
     records: Records
     weight: int
     scores: "Sequence[Evaluation]" = ()
     moments: Moments = field(default_factory=dict)
+    sums: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -297,3 +300,24 @@ class Method(ABC):
             What each member answered.
         """
         return State(mean, state.rest)
+
+    def num_sums(self, model: Parameters) -> int:
+        """How many numbers `Update.sums` are for a model."""
+        return 0
+
+    def weigh(self, state: State, before: State, summed: Sequence[float]) -> State:
+        """The state after a round, with what follows from the sums of all organisations.
+
+        A pure function of the states and the sums, so that whoever has them gets the same.
+
+        Parameters
+        ----------
+        state
+            That after the round.
+        before
+            That which the organisations had received.
+        summed
+            Their `Update.sums`, added; empty without any.
+        """
+        del before, summed
+        return state

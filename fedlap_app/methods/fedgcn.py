@@ -27,6 +27,7 @@ class FedGCN(FedAvg):
 
     name: ClassVar[str] = "fedgcn"
     summary: ClassVar[str] = "sums of neighbours' features"
+    weighs_branches: ClassVar[bool] = False
     reads: ClassVar[frozenset[str]] = FedAvg.reads | {"raw-ball"}
     programs: ClassVar[tuple[str, ...]] = (NeighbourSums.name,)
     reveals: ClassVar[tuple[str, str, str]] = (

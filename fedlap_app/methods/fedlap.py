@@ -65,9 +65,14 @@ class FedLap(FedAvg):
 
     def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
         """Both models, and `held` rows."""
+        from fedlap_app.models.portfolio import build_row_portfolio
         from fedlap_app.models.rows import build_row_model
 
         settings = self.settings
+        if self.has_portfolio:
+            structure = replace(settings.structure_spec(schema.classes), activation="none")
+            specs = self.branch_specs(schema)
+            return build_row_portfolio(specs, structure, seed, held, settings.row_smoothing)
         features = None if settings.model == "none" else self.spec(schema)
         # Rows are learned freely: an activation before the norm would only hide some of them.
         structure = replace(settings.structure_spec(schema.classes), activation="none")
@@ -88,8 +93,11 @@ class FedLap(FedAvg):
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy, of each branch too if asked for, and the regulariser of the rows."""
+        from fedlap_app.models.portfolio import RowPortfolio
         from fedlap_app.models.rows import smooth_rows
 
+        if isinstance(model, RowPortfolio):
+            return model.objective(inputs)
         return smooth_rows(self.settings.row_smoothing, self.settings.branch_loss)(model, inputs)
 
     def received(self, org: "Organisation", records: Records) -> Parameters:

@@ -52,11 +52,21 @@ class FedLapPlus(FedAvg):
         """The basis, and the sums over neighbours that are asked for."""
         return tuple(settings.programs.split(","))
 
+    @property
+    def has_portfolio(self) -> bool:
+        """Sums over neighbours stand beside one f and one g."""
+        return super().has_portfolio and NeighbourSums.name not in self.needs(self.settings)
+
     def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
-        """Both models, with a weight of the first if validation chooses one."""
+        """Both models, with a weight of the first if validation chooses one; or a portfolio."""
         from fedlap_app.models.fusion import build_fused
+        from fedlap_app.models.portfolio import build_portfolio
 
         settings = self.settings
+        if self.has_portfolio:
+            readings = settings.basis_readings(settings.operator)
+            structure = settings.structure_spec(schema.classes)
+            return build_portfolio(self.branch_specs(schema), structure, readings, seed)
         features = None if settings.model == "none" else self.spec(schema)
         structure = settings.structure_spec(schema.classes)
         fused = build_fused(features, structure, seed, weighted=settings.weighted)
@@ -89,14 +99,19 @@ class FedLapPlus(FedAvg):
         found = min(basis.U.shape[1], self.settings.kept)
         rows = np.zeros((basis.U.shape[0], self.settings.kept))
         values = np.array(basis.eigenvalues[:found])
-        scale = math.sqrt(basis.facts.nodes) * self._column_weights(values)
-        rows[:, :found] = basis.U[:, :found] * scale
+        scale = math.sqrt(basis.facts.nodes)
+        # Every branch of a portfolio weighs the columns in its own way.
+        weights = 1.0 if self.has_portfolio else self._column_weights(values)
+        rows[:, :found] = basis.U[:, :found] * (scale * weights)
         return tensors.with_basis(rows, values)
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy, of each branch too if asked for, and the Rayleigh quotient of W."""
         from fedlap_app.models.fusion import smooth_cross_entropy
+        from fedlap_app.models.portfolio import Portfolio
 
+        if isinstance(model, Portfolio):
+            return model.objective(inputs)
         settings = self.settings
         return smooth_cross_entropy(settings.smoothing, settings.branch_loss)(model, inputs)
 

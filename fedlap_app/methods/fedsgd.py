@@ -10,6 +10,7 @@ class FedSGD(FedAvg):
 
     name: ClassVar[str] = "fedsgd"
     summary: ClassVar[str] = "averages gradients"
+    weighs_branches: ClassVar[bool] = False
     reads: ClassVar[frozenset[str]] = FedAvg.reads - {
         "local-epochs", "optimizer", "optimizer-at", "optimizer-state", "proximal-mu",
         "server-learning-rate", "server-momentum", "strategy",

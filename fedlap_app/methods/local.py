@@ -1,13 +1,18 @@
 """Methods without exchange: each organisation alone (`local`), or all data in one place."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from fedlap_app.knobs import keys_of
 from fedlap_app.methods.base import Parameters, Schema
-from fedlap_app.methods.fedavg import FedAvg
+from fedlap_app.methods.fedavg import FedAvg, scored
 from fedlap_app.methods.scores import Best, Layout, pack, total, unpack
+from fedlap_app.methods.weighing import step
 from fedlap_app.models.options import AveragingOptions
+from fedlap_app.models.specs import BRANCH_WEIGHTS
 from fedlap_app.seeds import round_seed, stage_seed
 
 if TYPE_CHECKING:
@@ -15,6 +20,17 @@ if TYPE_CHECKING:
 
     from fedlap_app.models.evaluation import Evaluation
     from fedlap_app.models.tensors import GraphTensors
+
+
+def reweigh(model: "nn.Module", sums: Sequence[float]) -> None:
+    """Let the weights of a model's branches follow them, as the server does for all."""
+    import torch
+
+    if not sums:
+        return
+    weights = model.get_buffer(BRANCH_WEIGHTS)
+    moved = step(weights.cpu().numpy().astype(np.float64), sums)
+    weights.copy_(torch.from_numpy(moved))
 
 
 @dataclass(frozen=True)
@@ -79,7 +95,6 @@ class Local(FedAvg):
     def _train_stage(
         self, model: "nn.Module", inputs: "GraphTensors", name: str, stage: int, schema: Schema
     ) -> AloneStage:
-        from fedlap_app.models.evaluation import evaluate
         from fedlap_app.models.optimizer import Optimizer
         from fedlap_app.models.parameters import parameters_of
         from fedlap_app.models.training import train_epochs
@@ -95,10 +110,11 @@ class Local(FedAvg):
                 rule = Optimizer(model.parameters(), spec)
             seed = round_seed(settings.seed, stage, name, number)
             train_epochs(model, inputs, spec, seed, objective=self.loss, optimizer=rule)
-            scores = evaluate(model, inputs, bins=settings.score_bins)
+            (scores, *_), sums = scored(model, inputs, bins=settings.score_bins)
             history.append(pack(scores))
             if best.takes(number, total([unpack(history[-1], layout)])):
                 evaluation, parameters = scores, parameters_of(model)
+            reweigh(model, sums)
             if best.is_enough(number):
                 break
         return AloneStage(stage, best, evaluation, parameters, history)

@@ -15,6 +15,7 @@ class MLP(FedAvg):
 
     name: ClassVar[str] = "mlp"
     summary: ClassVar[str] = "features alone"
+    weighs_branches: ClassVar[bool] = False
     reads: ClassVar[frozenset[str]] = FedAvg.reads - {"model", "hops", "relay", "linear-head"}
     reveals: ClassVar[tuple[str, str, str]] = (
         FedAvg.reveals[0],

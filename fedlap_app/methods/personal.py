@@ -30,6 +30,7 @@ class Personal(FedAvg):
         keys_of(AveragingOptions) - {"min-clients", "straggler-timeout"}
     )
     own_models: ClassVar[bool] = True
+    weighs_branches: ClassVar[bool] = False
     steps_at_server: ClassVar[bool] = False
     single_updates: ClassVar[bool] = True
     hints: ClassVar[tuple[str, ...]]

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fedlap_app.errors import ConfigError
 from fedlap_app.models.determinism import seeded
 from fedlap_app.models.sparse import Propagation
 from fedlap_app.models.specs import Kind, ModelSpec
@@ -81,21 +80,26 @@ class FeatureModel(nn.Module):
         self.gain = nn.Parameter(torch.ones(spec.num_features, 1)) if spec.input_gain else None
         self.shift = nn.Parameter(torch.zeros(1, spec.num_features)) if spec.input_gain else None
 
+    @property
+    def first(self) -> DenseLayer:
+        """The layer that reads the features."""
+        return cast(DenseLayer, self.layers[0])
+
     def forward(self, tensors: GraphTensors) -> Tensor:
         """Logits of all nodes, (n, classes)."""
-        if tensors.kind != self.kind:
-            raise ConfigError(
-                f"The model is {self.kind!r} and the tensors are for {tensors.kind!r}; "
-                "build both from one ModelSpec."
-            )
+        return self.finish(self._product(tensors, self.first.weight), tensors)
+
+    def finish(self, product: Tensor, tensors: GraphTensors) -> Tensor:
+        """Logits of all nodes from the product of the features and the first weight."""
+        propagation = tensors.propagation_of(self.kind)
         first, *others = (cast(DenseLayer, layer) for layer in self.layers)
-        hidden: Tensor = first(self._product(tensors, first.weight), tensors.propagation)
+        hidden: Tensor = first(product, propagation)
         for layer in others:
             if not (self.straight and layer is others[-1]):
                 hidden = functional.dropout(hidden.relu(), self.dropout, self.training)
-            hidden = layer(hidden @ layer.weight, tensors.propagation)
+            hidden = layer(hidden @ layer.weight, propagation)
         for _ in range(self.hops):
-            hidden = tensors.propagation.times(hidden)
+            hidden = propagation.times(hidden)
         return hidden
 
     def _product(self, tensors: GraphTensors, weight: Tensor) -> Tensor:

@@ -1,18 +1,23 @@
 """Knobs of the models and of their training."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast, get_args
 
 from fedlap_app.knobs import Options, knob
 from fedlap_app.models.guesses import GuessSpec, Labels
 from fedlap_app.models.specs import (
+    FEATURE_BRANCHES,
     FUSIONS,
+    PORTFOLIO,
     SMOOTHERS,
+    STRUCTURE_BRANCHES,
     Activation,
     Kind,
     ModelSpec,
     OptimizerName,
+    Reading,
     TrainSpec,
+    parse_names,
     parse_widths,
 )
 
@@ -25,7 +30,9 @@ METRICS = ("accuracy", "macro-f1", "roc-auc", "average-precision")
 CURVES = METRICS[2:]
 """Metrics that need histograms."""
 SCORE_BINS = 64
+_NORMALISED = ("sym", "rw", "regularised")
 COLUMN_WEIGHTS = ("none", "eigenvalue", "root", "diffusion")
+SINGLE = (*get_args(Kind), "none")
 _WITH_STEP_SIZE = ("fedavgm", "fedadam", "fedadagrad", "fedyogi")
 
 
@@ -35,16 +42,24 @@ class ModelOptions(Options):
 
     title: ClassVar[str] = "Feature model f"
 
-    model: str = knob("decoupled", "feature model", choices=(*get_args(Kind), "none"))
-    hidden: str = knob("64", "widths of the hidden layers, for example '64' or '128,64'")
+    model: str = knob(
+        PORTFOLIO, "feature model; portfolio: several branches, which validation weighs",
+        choices=(PORTFOLIO, *SINGLE),
+    )  # fmt: skip
+    branches: str = knob(
+        "sage,decoupled,mlp", "feature models of the portfolio",
+        more=f"A list of {', '.join(FEATURE_BRANCHES)}; empty: the structure alone.",
+        only=("model", (PORTFOLIO,)),
+    )  # fmt: skip
+    hidden: str = knob("32", "widths of the hidden layers, for example '64' or '128,64'")
     hops: int = knob(
         2, "propagation steps of the decoupled model", low=0, high=64,
-        only=("model", ("decoupled",)), advanced=True,
+        only=("model", (PORTFOLIO, "decoupled")), advanced=True,
     )  # fmt: skip
     relay: bool = knob(
         True, "propagate over foreign nodes, which say the mean of own neighbours", advanced=True
     )
-    dropout: float = knob(0.7, "share of activations dropped in training", low=0.0, high=0.99)
+    dropout: float = knob(0.6, "share of activations dropped in training", low=0.0, high=0.99)
     input_dropout: float = knob(
         0.5, "share of input features dropped in training", low=0.0, high=0.99, advanced=True
     )
@@ -69,11 +84,32 @@ class ModelOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         parse_widths(self.hidden)
+        parse_names(self.branches, tuple(FEATURE_BRANCHES), "branches")
+
+    @property
+    def has_portfolio(self) -> bool:
+        """Whether several branches are trained together."""
+        return self.model == PORTFOLIO
+
+    @property
+    def has_features(self) -> bool:
+        """Whether there is any feature model."""
+        return bool(self.branches.strip(", ")) if self.has_portfolio else self.model != "none"
+
+    def branch_specs(self, num_features: int, num_classes: int) -> dict[str, ModelSpec]:
+        """The feature models of a portfolio for a schema, by name."""
+        spec = self.model_spec(num_features, num_classes)
+        found = {}
+        for name in parse_names(self.branches, tuple(FEATURE_BRANCHES), "branches"):
+            kind, hops = FEATURE_BRANCHES[name]
+            found[name] = replace(spec, kind=kind, hops=self.hops if hops is None else hops)
+        return found
 
     def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:
-        """The feature model for a schema; without one, what the tensors are made for."""
+        """The feature model for a schema; without a single one, what the tensors are made for."""
+        single = self.model in get_args(Kind)
         return ModelSpec(
-            kind="decoupled" if self.model == "none" else cast(Kind, self.model),
+            kind=cast(Kind, self.model) if single else "decoupled",
             num_features=num_features,
             num_classes=num_classes,
             hidden=parse_widths(self.hidden),
@@ -93,10 +129,10 @@ class TrainingOptions(Options):
 
     title: ClassVar[str] = "Training"
 
-    rounds: int = knob(60, "training rounds", low=1, high=100_000)
+    rounds: int = knob(40, "training rounds", low=1, high=100_000)
     local_epochs: int = knob(3, "epochs per round at each organisation", low=1, high=10_000)
     patience: int = knob(
-        15, "rounds without a better validation score before training ends; 0: never", low=0
+        10, "rounds without a better validation score before training ends; 0: never", low=0
     )
     metric: str = knob("accuracy", "the score that chooses rounds and is reported", choices=METRICS)
     class_weights: str = knob(
@@ -210,17 +246,18 @@ class StructureOptions(Options):
 
     title: ClassVar[str] = "Structure model g"
 
-    structure_width: int = knob(256, "structure features of a node", low=1, high=65_536)
+    structure_width: int = knob(64, "structure features of a node", low=1, high=65_536)
     structure_hidden: str = knob("", "hidden layers of the structure model", advanced=True)
     structure_norm: bool = knob(True, "normalise the structure features", advanced=True)
     branch_loss: float = knob(
         1.0, "weight of the loss of each model alone, f and g", low=0.0, high=1_000.0,
-        advanced=True,
+        only=("model", SINGLE), advanced=True,
     )  # fmt: skip
     fusion: str = knob(
         "validation",
         "logits of f and g: their sum, or f with a weight that validation chooses",
         choices=FUSIONS,
+        only=("model", SINGLE),
     )
 
     def __post_init__(self) -> None:
@@ -229,7 +266,7 @@ class StructureOptions(Options):
 
     @property
     def weighted(self) -> bool:
-        """Whether validation chooses a weight of the feature model."""
+        """Whether validation chooses a weight of a single feature model."""
         return self.fusion == "validation"
 
 
@@ -244,14 +281,36 @@ class SpectralModelOptions(Options):
         "sealed sums before training; with neighbour-sums a model c of them stands beside f and g",
         choices=("krylov", "krylov,neighbour-sums"),
     )
+    readings: str = knob(
+        "diffused,flat,ends", "structure models of the portfolio",
+        more="A list of `diffused` (all columns of the basis, fading out from the smooth end by "
+        "`diffusion`), `flat` (the first half of them, all alike, with `smoothing`) and `ends` "
+        "(all of them, by the size of the adjacency's eigenvalue); empty: the features alone.",
+        only=("model", (PORTFOLIO,)),
+    )  # fmt: skip
     activation: str = knob("relu", "applied to U W", choices=get_args(Activation), advanced=True)
-    column_weights: str = knob("diffusion", "weights of the basis' columns", choices=COLUMN_WEIGHTS)
+    column_weights: str = knob(
+        "diffusion", "weights of the basis' columns", choices=COLUMN_WEIGHTS, only=("model", SINGLE)
+    )
     diffusion: float = knob(
         5.0, "t of the column weights diffusion, exp(-t eigenvalue)", low=0.0, high=10_000.0,
         only=("column-weights", ("diffusion",)),
     )  # fmt: skip
     smoothing: float = knob(1.0, "lambda of the Rayleigh quotient of W", low=0.0)
-    unit_norm: bool = knob(False, "divide W by its norm", advanced=True)
+    unit_norm: bool = knob(False, "divide W by its norm", only=("model", SINGLE), advanced=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_names(self.readings, STRUCTURE_BRANCHES, "readings")
+
+    def basis_readings(self, operator: str) -> list[Reading]:
+        """How the structure models of a portfolio read the basis of an operator."""
+        centre = 1.0 if operator in _NORMALISED else 0.0
+        smoothing = {"flat": self.smoothing}
+        return [
+            Reading(name, self.diffusion, smoothing.get(name, 0.0), centre)
+            for name in parse_names(self.readings, STRUCTURE_BRANCHES, "readings")
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """One organisation's internal nodes and edges as tensors on a device."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -54,6 +55,8 @@ class GraphTensors:
         training.
     share : LaplacianShare | None
         Share of the Laplacian regulariser, for models with learned rows.
+    others : Mapping
+        Propagation matrices of further kinds of models, for those that are trained together.
     class_weights : Tensor | None
         (classes,) weight of each class in the loss; None: all weigh 1.
     softmax_twice : bool
@@ -79,6 +82,18 @@ class GraphTensors:
     softmax_twice: bool = False
     sums: Features | None = None
     walks: SparseMatrix | None = None
+    others: Mapping[Kind, Propagation] = field(default_factory=dict)
+
+    def propagation_of(self, kind: Kind) -> Propagation:
+        """The propagation matrix of a kind of model."""
+        if kind == self.kind:
+            return self.propagation
+        if kind not in self.others:
+            raise ConfigError(
+                f"The model is {kind!r} and the tensors are for "
+                f"{', '.join(map(repr, (self.kind, *self.others)))}; build both from one ModelSpec."
+            )
+        return self.others[kind]
 
     @property
     def num_nodes(self) -> int:
@@ -87,9 +102,17 @@ class GraphTensors:
 
     @classmethod
     def from_subgraph(
-        cls, subgraph: "Subgraph", spec: ModelSpec, device: torch.device | str = "cpu"
+        cls,
+        subgraph: "Subgraph",
+        spec: ModelSpec,
+        device: torch.device | str = "cpu",
+        *,
+        others: Iterable[Kind] = (),
     ) -> Self:
-        """Bring a subgraph to the device in the form that the model of ``spec`` reads."""
+        """Bring a subgraph to the device in the form that the model of ``spec`` reads.
+
+        With `others`, models of these kinds read it as well.
+        """
         if subgraph.features.shape[1] != spec.num_features:
             raise ConfigError(
                 f"{subgraph.name} has {subgraph.features.shape[1]} features and the model takes "
@@ -101,17 +124,18 @@ class GraphTensors:
                 f"{spec.num_classes}; give the model the number of classes of the data."
             )
         device = torch.device(device)
-        links = _NORMALISATION[spec.kind](Links.of(subgraph, relay=spec.relay))
+        links = Links.of(subgraph, relay=spec.relay)
         targets = np.where(subgraph.train_mask, subgraph.labels, NO_LABEL)
         masks = (subgraph.train_mask, subgraph.val_mask, subgraph.test_mask)
         return cls(
             kind=spec.kind,
             x=features_on(subgraph.features, normalise=spec.input_norm, device=device),
-            propagation=_propagation(links, device),
+            propagation=_propagation(_NORMALISATION[spec.kind](links), device),
             targets=torch.from_numpy(targets).to(device),
             labels=subgraph.labels,
             splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},
             device=device,
+            others={kind: _propagation(_NORMALISATION[kind](links), device) for kind in others},
         )
 
     def with_basis(

@@ -81,10 +81,12 @@ def train(
     update = method.train(organisation, records_in(content, MODEL), turn)
     if kept:
         kept.write(number, update.moments)
-    metrics: Metrics = {
+    metrics: dict[str, int | float | list[float]] = {
         "num-examples": update.weight,
         "scores": _scores(organisation, pack_all(update.scores)),
     }
+    if len(update.sums):
+        metrics["sums"] = _sums(organisation, update.sums)
     reply = RecordDict({**packed(update.records), "metrics": to_metrics(metrics)})
     training_ledger.enter(organisation, task, number, content, reply)
     return reply
@@ -174,6 +176,15 @@ def _scores(organisation: Organisation, packed: Sequence[float]) -> list[float]:
     """Scores that may leave."""
     layout = Layout.of(organisation.settings, organisation.subgraph.num_classes)
     return withhold(packed, organisation.policy.least_scored_nodes, layout)
+
+
+def _sums(organisation: Organisation, sums: Sequence[float]) -> list[float]:
+    """Sums over the validation nodes, unless these are too few for any number of theirs to leave.
+
+    The first of them counts the nodes.
+    """
+    enough = sums[0] >= organisation.policy.least_scored_nodes
+    return list(sums) if enough else [0.0] * len(sums)
 
 
 def _received(

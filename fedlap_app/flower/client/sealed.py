@@ -18,6 +18,7 @@ from fedlap_app.flower.client.offline import secrets_of
 from fedlap_app.flower.client.training_state import TrainingState
 from fedlap_app.methods import base
 from fedlap_app.methods.base import MODEL
+from fedlap_app.methods.fedavg import scored
 from fedlap_app.methods.kept import keep_guesses, keep_model
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.scores import addable, pack, pack_all
@@ -150,7 +151,7 @@ def _trained(
         name: np.subtract(trained[name], value, dtype=np.float64)
         for name, value in received.items()
     }
-    return change, addable(pack_all(update.scores), state.course.layout)
+    return change, [*addable(pack_all(update.scores), state.course.layout), *update.sums]
 
 
 def _seed(organisation: Organisation, turn: Turn) -> int | None:
@@ -164,15 +165,14 @@ def _seed(organisation: Organisation, turn: Turn) -> int | None:
 def _scored(organisation: Organisation, state: TrainingState) -> list[float]:
     """Scores of the model that the last round left."""
     from fedlap_app.models.determinism import one_thread
-    from fedlap_app.models.fusion import evaluate_weights
     from fedlap_app.models.parameters import load_parameters
 
     settings = organisation.settings
     with one_thread():
         inputs = organisation.inputs(replace(state.home, stage=state.stage))
         load_parameters(organisation.model, state.model)
-        found = evaluate_weights(organisation.model, inputs, bins=settings.score_bins)
-    return addable(pack_all(found), state.course.layout)
+        found, sums = scored(organisation.model, inputs, bins=settings.score_bins)
+    return [*addable(pack_all(found), state.course.layout), *sums]
 
 
 def _kept(organisation: Organisation, state: TrainingState, turn: Turn, task: Task) -> list[float]:

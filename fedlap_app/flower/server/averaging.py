@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from flwr.app import RecordDict
@@ -15,11 +16,12 @@ from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.price import OfflineOutcome
 from fedlap_app.flower.server.rounds import Rounds
 from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.methods import weighing
 from fedlap_app.methods.base import Method, State
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.scores import Best, Layout, best_of, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
-from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
+from fedlap_app.models.specs import BRANCH_WEIGHTS, FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.seeds import stage_seed
 from fedlap_app.sums.programs import FeatureMoments
 
@@ -48,12 +50,14 @@ class Progress:
         weight, totals = _best_weight(replies, self.layout, settings.metric)
         if self.best.takes(number, totals):
             self.state = state
-            if settings.weighted and FEATURE_WEIGHT in state.model:
+            if FEATURE_WEIGHT in state.model:
                 self.state = with_weight(state, weight)
         self.rounds = number
-        row = {"stage": self.stage, "round": number, **totals}
-        if settings.weighted:
+        row: dict[str, Any] = {"stage": self.stage, "round": number, **totals}
+        if FEATURE_WEIGHT in state.model:
             row["feature_weight"] = weight
+        if BRANCH_WEIGHTS in state.model:
+            row["branch_weights"] = [round(float(w), 4) for w in state.model[BRANCH_WEIGHTS]]
         self.folder.add_round({**row, "seconds": time.perf_counter() - self.started})
         stages, rounds = settings.self_training + 1, settings.rounds
         self.observer.round_done(self.stage * rounds + number, stages * rounds, totals)
@@ -68,6 +72,13 @@ def _best_weight(
     choices = [total(scores) for scores in zip(*clients, strict=True)]
     chosen = best_of(choices, metric)
     return FEATURE_WEIGHTS[chosen], choices[chosen]
+
+
+def _summed(replies: Sequence[RecordDict]) -> list[float]:
+    """The sums of those that answered, added; empty for a method without any."""
+    if not all("sums" in reply.metric_records["metrics"] for reply in replies):
+        return []
+    return weighing.total([numbers(reply, "sums") for reply in replies])
 
 
 def with_weight(state: State, weight: float) -> State:
@@ -132,5 +143,6 @@ def _train(rounds: Rounds, state: State, progress: Progress) -> None:
         scores = list(replies.values())
         if number > 1 and not progress.scored(number - 1, state, scores):
             return
-        state = rounds.join(number, state, replies)
+        summed = _summed(scores)
+        state = progress.method.weigh(rounds.join(number, state, replies), state, summed)
     progress.scored(count, state, list(rounds.ask("evaluate", state).values()))

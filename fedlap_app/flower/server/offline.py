@@ -20,7 +20,7 @@ from fedlap_app.sums.job.coordinator import HANDSHAKE, Choices, Coordinator
 from fedlap_app.sums.job.messages import CARDS, HELLO
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.keyring import KeyRing
-from fedlap_app.sums.program import Extent, Program
+from fedlap_app.sums.program import Program
 from fedlap_app.sums.programs import Krylov, RowNames, Training
 
 Progress = Callable[[int, int], None]
