@@ -68,8 +68,9 @@ class Organisation:
 
     @property
     def shape(self) -> Schema:
-        """Numbers of columns that the network reads, and of classes."""
-        return Schema(self.subgraph.num_inputs, self.subgraph.num_classes)
+        """Numbers of columns that the network reads, of classes, and of nodes if they count."""
+        nodes = sum(part.num_nodes for part in self.everyone()) if self.method.counts_nodes else 0
+        return Schema(self.subgraph.num_inputs, self.subgraph.num_classes, nodes)
 
     @property
     def deployed(self) -> bool:
