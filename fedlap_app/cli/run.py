@@ -60,6 +60,7 @@ def run(
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
     from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.steps import unsealed_at_home
 
     values = collect(conf, options)
     settings = parse_settings(values)
@@ -70,6 +71,9 @@ def run(
         )
     if root_certificates and not superlink:
         raise ConfigError("--root-certificates goes with --superlink: name the SuperLink as well")
+    if not superlink:
+        home = unsealed_at_home(settings)
+        values |= {} if home == settings else {"training-backend": home.training_backend}
     nodes = settings.clients or (0 if superlink else _nodes_of(settings.data))
     with terminated_like_interrupted(), _flower(superlink, root_certificates) as flower:
         where = f"Submitting to {superlink}" if superlink else "Starting Flower's simulation"
@@ -180,12 +184,18 @@ def _show(summary: dict[str, Any], as_json: bool) -> None:
         return
     click.echo(f"{summary['method']} on {summary['dataset']}, {summary['clients']} organisations")
     for split, value in summary["accuracy"].items():
-        text = "none: there are no such nodes" if value is None else f"{100 * value:.2f} %"
+        text = (
+            "none: there are no such nodes, or too few to tell"
+            if value is None
+            else f"{100 * value:.2f} %"
+        )
         click.echo(f"  {split + ' accuracy':<16} {text}")
     if (metric := summary.get("metric", "accuracy")) != "accuracy":
         score = summary["score"]["test"]
         shown = "none" if score is None else f"{100 * score:.2f} %"
         click.echo(f"  {'test ' + metric:<16} {shown}")
     stage = f" in stage {summary['best_stage']}" if len(summary["stages"]) > 1 else ""
-    click.echo(f"  best round       {summary['best_round']}{stage}, {summary['rounds']} in all")
+    best = summary["best_round"]
+    known = f"{best}{stage}, " if best is not None else "known to the organisations, "
+    click.echo(f"  best round       {known}{summary['rounds']} in all")
     click.echo(f"  run folder       {summary['run_folder']}")

@@ -7,11 +7,14 @@ mean change survives its way through the model, to which Flower adds it only to 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from logging import WARNING
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 from flwr.app import Message, MetricRecord, RecordDict
+from flwr.common.logger import log
 from flwr.serverapp.strategy import FedAvg, FedAvgM
 from flwr.serverapp.strategy.fedopt import FedOpt
 
@@ -19,7 +22,9 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.flower.records import from_arrays, to_arrays
 from fedlap_app.flower.server.strategies import strategy_of
 from fedlap_app.methods.base import Method
+from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.step import MODEL, Floats, Kept, State, kept, moved, power, wide
+from fedlap_app.settings import Settings
 
 _NO_MEAN = ("fedmedian", "fedtrimmedavg")
 _MOMENTUM, _FIRST, _SECOND = "momentum", "first-moment", "second-moment"
@@ -89,6 +94,23 @@ def require_sealable(method: Method) -> None:
     """Refuse sealed training of what does not follow from sums."""
     if method.settings.sealed and method.exchanges:
         _require_mean(method)
+
+
+def unsealed_at_home(settings: Settings) -> Settings:
+    """Settings of a simulation: what no sealed sum can train is trained without seals, and says so.
+
+    A simulation hides nothing from whoever runs it. A deployment refuses.
+    """
+    method = method_class(settings.method).of(settings)
+    if not settings.sealed or not method.needs_updates:
+        return settings
+    log(
+        WARNING,
+        "Method %s needs single updates, which a sealed sum has not: this simulation trains with "
+        "training-backend = 'plain'; a deployment refuses, unless every policy allows plain",
+        settings.method,
+    )
+    return replace(settings, training_backend="plain")
 
 
 def _require_mean(method: Method) -> None:

@@ -112,13 +112,13 @@ def table_of(report: Mapping[str, Any]) -> str:
 def _bytes(run: Run) -> int:
     """Bytes of training both ways, the handshake of its sums included."""
     summary = run.summary
-    total = sum(sum(summary[way].values()) for way in ("bytes_up", "bytes_down"))
+    total = sum(int(sum(summary[way].values())) for way in ("bytes_up", "bytes_down"))
     file = Path(run.folder) / OFFLINE
     if file.exists():  # the basis is the same for both
         found = json.loads(file.read_text(encoding="utf-8"))
-        total -= sum(found["up"].values()) + sum(found["down"].values())
+        total -= int(sum(found["up"].values()) + sum(found["down"].values()))
     assert (run.folder / offline_file(Training.name)).exists() or not run.settings.sealed
-    return int(total)
+    return total
 
 
 @contextmanager

@@ -107,16 +107,10 @@ def trials_of(
     kept = orgs if settings.data == MEMORY else None
     plain = replace(settings, run_dir="", store_dir="")
     return [
-        Trial(_possible(replace(plain, method=method, seed=seed)), kept)
+        Trial(replace(plain, method=method, seed=seed), kept)
         for method in methods
         for seed in seeds
     ]
-
-
-def _possible(settings: Settings) -> Settings:
-    """The same; a method that no sealed sum can train is trained without seals, here at home."""
-    unsealed = method_class(settings.method).of(settings).needs_updates
-    return replace(settings, training_backend="plain") if unsealed else settings
 
 
 def result_of(run: Run) -> Result:

@@ -44,6 +44,7 @@ _TRAINING = _BASE | {
     "rounds": 2,
     "local-epochs": 2,
     "patience": 0,
+    "training-backend": "plain",
     "strategy": "fedavg",
     "server-learning-rate": 0.0,
     "server-momentum": 0.0,
