@@ -21,7 +21,7 @@ of a few values other than zero, which stay as they are.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -410,12 +410,30 @@ def _from_digits(sums: Array) -> Array:
     return np.asarray(whole[:, 0] * _BASE + whole[:, 1] + sums[:, 2])
 
 
-def learn_alone(subgraph: Subgraph, *, classes: bool = False) -> Encoding:
+def learn(
+    parts: Sequence[Subgraph], *, least: int = 1, classes: bool = False, key: bytes = bytes(32)
+) -> Encoding:
+    """The encoding of tables that are all in one place.
+
+    Parameters
+    ----------
+    parts
+        The tables.
+    least, classes, key
+        As of `Moments`.
+    """
+    count = len(parts)
+    each = [Moments(p, key, members=count, least=least, classes=classes) for p in parts]
+    while not each[0].done:
+        sums = np.sum([one.contribute() for one in each], axis=0)
+        for one in each:
+            one.absorb(sums)
+    return each[0].encoding()
+
+
+def learn_alone(subgraph: Subgraph) -> Encoding:
     """The encoding that follows from one table alone."""
-    own = Moments(subgraph, bytes(32), classes=classes)
-    while not own.done:
-        own.absorb(own.contribute())
-    return own.encoding()
+    return learn([subgraph])
 
 
 def asks(subgraph: Subgraph) -> bool:
