@@ -1,13 +1,16 @@
 """What a trained model says about the nodes of one organisation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedlap_app.errors import DataError
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import Schema
+from fedlap_app.methods.base import WHOLE, Schema
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.registry import method_class
 from fedlap_app.models.evaluation import Evaluation, log_probabilities_of, score
@@ -42,7 +45,10 @@ class Prediction:
 
 
 def predict_part(
-    subgraph: Subgraph, model: ModelFile, basis: FinishedBasis | None = None
+    subgraph: Subgraph,
+    model: ModelFile,
+    basis: FinishedBasis | None = None,
+    others: Mapping[str, Any] = MappingProxyType({}),
 ) -> Prediction:
     """Predict for every node of a part.
 
@@ -54,16 +60,24 @@ def predict_part(
         A model of its schema.
     basis
         The organisation's rows of the basis, if the model reads one.
+    others
+        What other programs left at the organisation; all parts of a simulation.
     """
     from fedlap_app.models.determinism import one_thread
 
     settings = parse_settings(model.config)
     method = method_class(settings.method).of(settings)
     with one_thread():
-        inputs = method.inputs(subgraph, {BASIS: basis} if basis is not None else {})
+        found = {BASIS: basis} if basis is not None else {}
+        if method.simulated and WHOLE not in others:
+            raise DataError(
+                f"the method {method.name} of this model reads the data of all organisations: "
+                "predict with Run.predict, in the simulation that trained it"
+            )
+        inputs = method.inputs(subgraph, {**found, **others})
         network = network_of(settings, model, subgraph).to(inputs.device)
-        found = log_probabilities_of(network, inputs)[: subgraph.num_nodes]
-    return Prediction(found, score(found, inputs))
+        predicted = log_probabilities_of(network, inputs)[: subgraph.num_nodes]
+    return Prediction(predicted, score(predicted, inputs))
 
 
 def network_of(settings: Settings, model: ModelFile, subgraph: Subgraph) -> "nn.Module":

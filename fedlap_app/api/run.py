@@ -25,7 +25,7 @@ from fedlap_app.flower.server import run_folder
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import Method
+from fedlap_app.methods.base import WHOLE, Method
 from fedlap_app.methods.kept import training_job
 from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
@@ -33,6 +33,7 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store.folders import Store
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
+from fedlap_app.sums.programs import find_program
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,6 +211,11 @@ class Run:
             if self.offline:
                 store.mkdir(parents=True, exist_ok=True)
                 Bases(store / "basis").save(self._basis(part))
+            for name, sums in stores.find_sums(self._stores(part), part, self.settings).items():
+                results = find_program(name, self.settings).results(store, durable=False)
+                assert results is not None, "it was found where the program keeps it"
+                store.mkdir(parents=True, exist_ok=True)
+                results.save(sums)
             if self._method.own_models:
                 job = Store(store).job(training_job(self.summary["run_id"]))
                 job.write(model_file.FILE, self._model_file_of(part).to_bytes())
@@ -266,7 +272,9 @@ class Run:
             return self._together, slice(start, start + part.num_nodes)
         model = self._model_file_of(part)
         basis = self._basis(part) if model.basis else None
-        return predict_part(part, model, basis), slice(None)
+        others = stores.find_sums(self._stores(part), part, self.settings)
+        everyone = {WHOLE: list(self.organisations)}
+        return predict_part(part, model, basis, {**others, **everyone}), slice(None)
 
     @cached_property
     def _together(self) -> "Prediction":

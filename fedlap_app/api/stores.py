@@ -3,15 +3,18 @@
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from fedlap_app.errors import DataError, ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.kept import training_job
+from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
 from fedlap_app.store import places
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
+from fedlap_app.sums.programs import Krylov, find_program
 
 SAVED = "stores"
 
@@ -38,6 +41,26 @@ def find_basis(stores: Iterable[Path], subgraph: Subgraph, job: str) -> Finished
         f"(looked in {' and '.join(map(str, looked))}): predict where the organisation took part, "
         "with the same data"
     )
+
+
+def find_sums(stores: Iterable[Path], subgraph: Subgraph, settings: Settings) -> dict[str, Any]:
+    """What the programs of a method, but for the basis, left in an organisation's store."""
+    looked, found = list(stores), dict[str, Any]()
+    for name in method_class(settings.method).needs(settings):
+        program = find_program(name, settings)
+        kept = [program.results(store, durable=False) for store in looked if name != Krylov.name]
+        known = [(each, facts) for each in kept if each is not None for facts in each.facts()]
+        fitting = [(each, facts) for each, facts in known if facts.data == subgraph.fingerprint()]
+        if fitting:
+            results, facts = fitting[-1]
+            found[name] = results.load(facts)
+        elif kept and any(kept):
+            raise DataError(
+                f"the model reads {name} that the store of {subgraph.name} does not hold (looked "
+                f"in {' and '.join(map(str, looked))}): predict where the organisation took part, "
+                "with the same data"
+            )
+    return found
 
 
 def find_model(stores: Iterable[Path], name: str, run_id: int) -> ModelFile:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fedlap_app.api.stores import find_basis, read_model, roots_of
+from fedlap_app.api.stores import find_basis, find_sums, read_model, roots_of
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.organisation import read_organisation
@@ -85,12 +85,11 @@ def _rows(
 ) -> tuple[list[Row], float | None]:
     from fedlap_app.api.prediction import predict_part
 
-    basis = None
-    if model.basis:
-        roots = roots_of(parse_settings(model.config), run_folder)
-        stores = [folder / "store", *(root / subgraph.name for root in roots)]
-        basis = find_basis(stores, subgraph, model.basis)
-    found = predict_part(subgraph, model, basis)
+    settings = parse_settings(model.config)
+    roots = roots_of(settings, run_folder)
+    stores = [folder / "store", *(root / subgraph.name for root in roots)]
+    basis = find_basis(stores, subgraph, model.basis) if model.basis else None
+    found = predict_part(subgraph, model, basis, find_sums(stores, subgraph, settings))
     rows = [
         (str(node), subgraph.classes[index], f"{probability:.6f}")
         for node, index, probability in zip(

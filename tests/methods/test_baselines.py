@@ -58,6 +58,11 @@ def test_every_method_trains_and_says_what_it_reveals(orgs, method):
     assert 0.0 < run.accuracy["test"] < 1.0
     assert run.history.shape[0] == 2
     assert np.isfinite(run.history.test_loss).all()
+    part = orgs[0]
+    rows = run.predict(part.name).query("split == 'test'")
+    found = float((rows["label"] == rows["predicted"]).mean())
+    if not method_class(method).pooled:
+        assert found == pytest.approx(run.summary["client_accuracy"][part.name]["test"])
     says = method_class(method).reveals
     assert len(says) == 3
     assert all(each.endswith(".") and len(each) > 15 for each in says)
@@ -244,3 +249,13 @@ def test_bytes_grow_with_rounds_and_the_model_as_in_the_paper(orgs, method):
     broad = sent(rounds=4, **wide), sent(rounds=2, **wide)
     more = (broad[0][0] - broad[1][0]) / 2
     np.testing.assert_allclose(more - each, 4 * (broad[0][1] - small), rtol=0.05)
+
+
+def test_a_saved_run_predicts_with_its_sums(orgs, tmp_path):
+    run = trained(orgs, "fedgcn")
+    before = run.predict(orgs.names[1])
+    run.save(tmp_path / "run")
+    again = fedlap.open_run(tmp_path / "run")
+    run.place.folder.rename(tmp_path / "gone")
+    assert again.predict(orgs.names[1]).equals(before)
+    (tmp_path / "gone").rename(run.place.folder)
