@@ -1,4 +1,4 @@
-"""Truncated matrices: errors against dense linear algebra, files, and that more vectors lose less."""
+"""Truncated matrices: errors against dense algebra, files, and that more vectors lose less."""
 
 import numpy as np
 import scipy.sparse as sp
