@@ -1,8 +1,8 @@
 """Other projects on our splits and partitions: `python benchmarks/peers/run.py --dataset cora`.
 
-Runs FedGCN of FedGraph and FedAvg, FED-PUB and FedGTA of OpenFGL, where they are installed, each in a
-process of its own, and `fedlap`'s own systems of the same names beside them, on the same graph, parts
-and split. Writes peers.csv: accuracy, seconds, bytes (of the models, as neither counts messages).
+Runs FedGCN of FedGraph and FedAvg, FED-PUB and FedGTA of OpenFGL, where they are installed, each
+in a process of its own, and our systems of the same names beside them, on the same graph, parts and
+split. Writes peers.csv: accuracy, seconds, bytes (of others' models, as they count no messages).
 Neither is a dependency; what is not installed is left out with a line that says so.
 """
 
@@ -11,6 +11,7 @@ import contextlib
 import csv
 import importlib.util
 import io
+import itertools
 import json
 import pickle
 import re
@@ -29,7 +30,7 @@ from fedlap_app.graphs.graph import join
 from fedlap_app.studies.tables.recipes import settings_for, systems
 from fedlap_app.studies.trials import Trial, run_trial
 
-OPENFGL = {"fedavg": "fedavg", "fedpub": "fed_pub", "fedgta": "fedgta"}
+OPENFGL = ("fedavg", "fedpub", "fedgta")
 COLUMNS = ("project", "method", "dataset", "clients", "seed", "accuracy", "seconds", "bytes")
 Found = dict[str, Any]
 
@@ -119,7 +120,7 @@ def _openfgl(orgs: fedlap.Organisations, method: str, rounds: int, seed: int) ->
         made.processed_dir = folder
         trainer.FGLDataset = lambda args: made
         args = config.args
-        args.root, args.dataset, args.fl_algorithm = folder, ["Cora"], OPENFGL[method]
+        args.root, args.dataset, args.fl_algorithm = folder, ["Cora"], method
         args.num_clients, args.num_rounds, args.seed = len(orgs), rounds, seed
         args.model, args.metrics, args.task = ["gcn"], ["accuracy"], "node_cls"
         args.use_cuda = False
@@ -155,7 +156,7 @@ def _fedgraph(orgs: fedlap.Organisations, method: str, rounds: int, seed: int) -
 
     whole = join(list(orgs))
     starts = np.cumsum([0, *(part.num_nodes for part in orgs)])
-    splits = [torch.arange(one, other) for one, other in zip(starts, starts[1:], strict=False)]
+    splits = [torch.arange(one, other) for one, other in itertools.pairwise(starts)]
     index = torch.from_numpy(np.array(whole.edge_index))
     train, test = (
         torch.from_numpy(np.flatnonzero(mask)) for mask in (whole.train_mask, whole.test_mask)

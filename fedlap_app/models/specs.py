@@ -14,6 +14,7 @@ OptimizerName = Literal["adam", "sgd"]
 Activation = Literal["relu", "tanh", "none"]
 ROWS = "rows"  # parameter of a model that holds learned rows
 MASKS = "masks."  # parameters of a model that are multiplied with its weights
+GENERATOR = "generator."  # parameters of a model that generate missing neighbours
 FUSIONS = ("sum", "validation")
 FEATURE_WEIGHT = "feature_weight"  # value of a model that weights its feature model
 FEATURES_ALONE, STRUCTURE_ALONE = -1.0, 0.0
