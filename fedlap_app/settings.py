@@ -14,6 +14,7 @@ from fedlap_app.knobs import Options, Value, knob
 from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.models.options import (
     AveragingOptions,
+    GeneratorOptions,
     LikenessOptions,
     ModelOptions,
     RawOptions,
@@ -87,6 +88,7 @@ class Settings(
     NeighbourOptions,
     BasisOptions,
     SelfTrainingOptions,
+    GeneratorOptions,
     LikenessOptions,
     WalkOptions,
     RawOptions,

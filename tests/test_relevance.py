@@ -23,7 +23,8 @@ STRUCTURE = {"structure-width", "structure-hidden", "structure-norm", "branch-lo
 LIKENESS = {"similarity-scale", "similarity-threshold", "proxy-blocks"}
 WALKS = {"walk-steps", "walk-entries"}
 RAW = {"raw-ball", "ideal"}
-OTHERS = LIKENESS | WALKS | RAW
+GENERATED = {"generator-width", "generated-rows", "generator-loss"}
+OTHERS = LIKENESS | WALKS | RAW | GENERATED
 SERVER = {"strategy", "server-learning-rate", "server-momentum", "proximal-mu"}
 LOCAL_STEPS = {"local-epochs", "optimizer", "optimizer-state"}
 GRAPH = {"model", "hops", "relay", "linear-head"}
@@ -43,7 +44,8 @@ IGNORED = {
     "fedsgd": WITHOUT_BASIS | SERVER | LOCAL_STEPS | {"optimizer-at"},
     "mlp": WITHOUT_BASIS | GRAPH,
     "fedgcn": (WITHOUT_BASIS - SUMS - {"raw-ball", "hide-topology", "layout"}),
-    "fedsage+": (WITHOUT_BASIS - {"ideal"}) | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "fedsage+": (WITHOUT_BASIS - GENERATED - {"ideal"}) | SERVER
+    | {"optimizer-at", "relay"},
     "fedstruct": (WITHOUT_BASIS - WALKS - STRUCTURE) | SERVER | LOCAL_STEPS | {"optimizer-at"},
     "fedpub": (WITHOUT_BASIS - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
     | {"weight-by", "optimizer-at", "input-gain"},

@@ -1,16 +1,19 @@
 """What a trained model says about the nodes that one organisation has now."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.api.confidence import softened, temperature
+from fedlap_app.errors import DataError
 from fedlap_app.graphs.encoding import Encoding
 from fedlap_app.graphs.snapshot import Changes, Snapshot
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import Schema
+from fedlap_app.methods.base import WHOLE, Schema
 from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.registry import method_class
@@ -70,6 +73,7 @@ def predict_part(
     basis: FinishedBasis | None = None,
     graph: Snapshot | None = None,
     encoding: Encoding | None = None,
+    others: Mapping[str, Any] = MappingProxyType({}),
 ) -> Prediction:
     """Predict for every node of a part, those that came after training as well.
 
@@ -85,10 +89,18 @@ def predict_part(
         What the part was at training (default: what the basis says, or as it is now).
     encoding
         How features are read (default: as the model says, or by the part's own table).
+    others
+        What other programs left at the organisation; all parts of a simulation.
     """
     from fedlap_app.models.determinism import one_thread
 
-    reader = _Reader(_encoded(subgraph, model, encoding), model, basis)
+    encoding = encoding or _encoding_of(subgraph, model)
+    part = subgraph
+    if encoding is not None:
+        part = encoding.apply(subgraph)
+        if WHOLE in others:
+            others = {**others, WHOLE: [encoding.apply(each) for each in others[WHOLE]]}
+    reader = _Reader(part, model, basis, others)
     before = basis.graph if basis is not None else graph
     with one_thread():
         rows = reader.fit(before)
@@ -99,22 +111,31 @@ def predict_part(
     return Prediction(found, score(found, inputs), rows.origins, confidence, changes)
 
 
-def _encoded(part: Subgraph, model: ModelFile, encoding: Encoding | None) -> Subgraph:
-    """The part with its features as the model reads them."""
-    if encoding is None:
-        known = model.encoding
-        own = own_encoding(part, parse_settings(model.config))
-        encoding = Encoding.from_bytes(known) if known else own
-    return part if encoding is None else encoding.apply(part)
+def _encoding_of(part: Subgraph, model: ModelFile) -> Encoding | None:
+    """How a model reads features; None: as they are."""
+    if model.encoding:
+        return Encoding.from_bytes(model.encoding)
+    return own_encoding(part, parse_settings(model.config))
 
 
 class _Reader:
     """A model over a part, with whatever rows it is given."""
 
-    def __init__(self, part: Subgraph, model: ModelFile, basis: FinishedBasis | None) -> None:
-        self.part, self.model, self.basis = part, model, basis
+    def __init__(
+        self,
+        part: Subgraph,
+        model: ModelFile,
+        basis: FinishedBasis | None,
+        others: Mapping[str, Any],
+    ) -> None:
+        self.part, self.model, self.basis, self.others = part, model, basis, others
         self.settings = parse_settings(model.config)
         self.method = method_class(self.settings.method).of(self.settings)
+        if self.method.simulated and WHOLE not in others:
+            raise DataError(
+                f"the method {self.method.name} of this model reads the data of all organisations: "
+                "predict with Run.predict, in the simulation that trained it"
+            )
         self.averaging = Averaging()
         if basis is not None:
             self.averaging = self.settings.krylov.averaging(basis.facts)
@@ -139,7 +160,7 @@ class _Reader:
     def inputs(self, rows: Rows) -> "GraphTensors":
         """What the network reads."""
         found = {} if self.basis is None else {BASIS: replace(self.basis, U=rows.U)}
-        return self.method.inputs(self.part, found)
+        return self.method.inputs(self.part, {**self.others, **found})
 
     def read(self, rows: Rows, inputs: "GraphTensors") -> NDArray[np.float32]:
         """Log-probabilities of all nodes."""

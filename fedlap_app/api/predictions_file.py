@@ -12,6 +12,7 @@ import numpy as np
 from fedlap_app.api.stores import (
     Kept,
     find_encoding,
+    find_sums,
     newest_fitting,
     read_model,
     require_own_rows,
@@ -79,7 +80,8 @@ def predict_folder(folder: Path, run_folder: Path | None = None) -> Written:
     with _marked_on_failure(target):
         part, kept, stores = _loaded(folder, run_folder)
         encoding = find_encoding(stores, part.name, kept.model)
-        found = predict_part(part, kept.model, kept.basis, kept.graph, encoding)
+        others = find_sums(stores, part, parse_settings(kept.model.config))
+        found = predict_part(part, kept.model, kept.basis, kept.graph, encoding, others)
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         shares = [f"p_{name}" for name in part.classes]

@@ -26,7 +26,7 @@ from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import Method
+from fedlap_app.methods.base import WHOLE, Method
 from fedlap_app.methods.kept import GRAPH, training_job
 from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
@@ -34,7 +34,7 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store.folders import Store
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
-from fedlap_app.sums.programs import FeatureMoments
+from fedlap_app.sums.programs import FeatureMoments, find_program
 from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 if TYPE_CHECKING:
@@ -253,6 +253,11 @@ class Run:
             if encodings is not None:
                 store.mkdir(parents=True, exist_ok=True)
                 Encodings(store / FeatureMoments.name).save(encodings)
+            for name, sums in stores.find_sums(self._stores(part), part, self.settings).items():
+                results = find_program(name, self.settings).results(store, durable=False)
+                assert results is not None, "it was found where the program keeps it"
+                store.mkdir(parents=True, exist_ok=True)
+                results.save(sums)
             if not self._method.pooled:
                 kept, job = (
                     self.kept_by(part),
@@ -350,7 +355,10 @@ class Run:
             return found, slice(start, start + part.num_nodes)
         kept = self.kept_by(part)
         encoding = stores.find_encoding(self._stores(part), part.name, kept.model)
-        return predict_part(part, kept.model, kept.basis, kept.graph, encoding), slice(None)
+        others = stores.find_sums(self._stores(part), part, self.settings)
+        others[WHOLE] = list(self.organisations)
+        found = predict_part(part, kept.model, kept.basis, kept.graph, encoding, others)
+        return found, slice(None)
 
     @cached_property
     def _together(self) -> "Prediction":

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.encoding import Encoding
@@ -16,7 +17,7 @@ from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store import places
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
-from fedlap_app.sums.programs import FeatureMoments
+from fedlap_app.sums.programs import FeatureMoments, Krylov, find_program
 from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 SAVED = "stores"
@@ -72,6 +73,26 @@ def find_basis(stores: Iterable[Path], part: Subgraph, job: str, data: str = "")
         f"its nodes (looked in {' and '.join(map(str, looked))}): predict where the organisation "
         "took part, with a model that was trained on this data"
     )
+
+
+def find_sums(stores: Iterable[Path], subgraph: Subgraph, settings: Settings) -> dict[str, Any]:
+    """What the programs of a method, but for the basis, left in an organisation's store."""
+    looked, found = list(stores), dict[str, Any]()
+    for name in method_class(settings.method).needs(settings):
+        program = find_program(name, settings)
+        kept = [program.results(store, durable=False) for store in looked if name != Krylov.name]
+        known = [(each, facts) for each in kept if each is not None for facts in each.facts()]
+        fitting = [(each, facts) for each, facts in known if facts.data == subgraph.fingerprint()]
+        if fitting:
+            results, facts = fitting[-1]
+            found[name] = results.load(facts)
+        elif kept and any(kept):
+            raise DataError(
+                f"the model reads {name} that the store of {subgraph.name} does not hold (looked "
+                f"in {' and '.join(map(str, looked))}): predict where the organisation took part, "
+                "with the same data"
+            )
+    return found
 
 
 def find_encoding(stores: Iterable[Path], name: str, model: ModelFile) -> Encoding | None:

@@ -9,6 +9,7 @@ import click
 from fedlap_app.cli.voice import say, set_verbosity, terminated_like_interrupted
 from fedlap_app.errors import ConfigError
 
+_TRUNCATION = "truncation"
 _OPTIONS = (
     click.option("--datasets", help="list of data sets (default: those of the table)"),
     click.option("--methods", help="list of systems, or all (default: those of the table)"),
@@ -39,7 +40,12 @@ def commands() -> list[click.Command]:
     from fedlap_app.studies.tables.experiments import EXPERIMENTS
 
     made = [_command(name, each.title, (name,)) for name, each in EXPERIMENTS.items()]
-    return [*made, _command("all", "All tables and figures of the paper", tuple(EXPERIMENTS))]
+    every = _command("all", "All tables and figures of the paper", (*EXPERIMENTS, _TRUNCATION))
+    return [
+        *made,
+        _command(_TRUNCATION, "What some vectors keep of a graph", (_TRUNCATION,)),
+        every,
+    ]
 
 
 def _command(name: str, title: str, experiments: tuple[str, ...]) -> click.Command:
@@ -63,6 +69,9 @@ def _command(name: str, title: str, experiments: tuple[str, ...]) -> click.Comma
         partition = partition_of(protocol)
         with terminated_like_interrupted():
             for each in experiments:
+                if each == _TRUNCATION:
+                    _truncation(_listed(datasets), out, seed_start, as_json=as_json)
+                    continue
                 report = bench_table(
                     experiment(each, clients=_numbers(clients), partition=partition),
                     out=out,
@@ -84,6 +93,17 @@ def _command(name: str, title: str, experiments: tuple[str, ...]) -> click.Comma
     )
     example = f"Example: fedlap bench {name} --datasets cora --seeds 1 --methods all --jobs 2"
     return _with_options(click.command(name, epilog=example)(run))
+
+
+def _truncation(datasets: list[str], out: Path, seed: int, *, as_json: bool) -> None:
+    from fedlap_app.studies.report_files import lines_of
+    from fedlap_app.studies.tables.truncation import bench_truncation
+
+    report = bench_truncation(datasets or ["cora"], out=out, seed=seed, say=say)
+    columns = [(key, key, "{:>14}") for key in ("dataset", "r", "eigenvectors", "krylov")]
+    rows = report["rows"]
+    lines = lines_of(columns, rows, lambda _, v: f"{v:.4f}" if isinstance(v, float) else str(v))
+    click.echo(json.dumps(report, indent=1) if as_json else "\n".join(lines))
 
 
 def _with_options(command: click.Command) -> click.Command:

@@ -21,7 +21,6 @@ from fedlap_app.sums.programs import NeighbourSums
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from fedlap_app.models.fusion import FusedModel
     from fedlap_app.models.tensors import GraphTensors
     from fedlap_app.settings import Settings
     from fedlap_app.sums.job.bases import FinishedBasis
@@ -70,16 +69,12 @@ class FedLapPlus(FedAvg):
         features = None if settings.model == "none" else self.spec(schema)
         structure = settings.structure_spec(schema.classes)
         fused = build_fused(features, structure, seed, weighted=settings.weighted)
-        return self._with_sums(fused, schema, seed)
+        if NeighbourSums.name not in self.needs(settings):
+            return fused
+        from fedlap_app.models.summed import SummedBeside, build_summed
 
-    def _with_sums(self, fused: "FusedModel", schema: Schema, seed: int) -> "FusedModel":
-        """The same with a model of the neighbours' sums beside f, where they are asked for."""
-        from fedlap_app.models.summed import Beside, build_summed
-
-        if NeighbourSums.name in self.needs(self.settings):
-            model = build_summed(self.spec(schema), seed)
-            fused.features = model if fused.features is None else Beside(fused.features, model)
-        return fused
+        sums = build_summed(self.spec(schema), seed)
+        return SummedBeside(fused.features, fused.structure, sums, weighted=settings.weighted)
 
     def inputs(self, part: Subgraph, found: Mapping[str, Any]) -> "GraphTensors":
         """Features, internal edges and the rows of the basis."""

@@ -351,6 +351,24 @@ class RawOptions(Options):
 
 
 @dataclass(frozen=True)
+class GeneratorOptions(Options):
+    """How missing neighbours are generated."""
+
+    title: ClassVar[str] = "Generated neighbours"
+
+    generator_width: int = knob(
+        64, "hidden width of the generator", low=1, high=65_536, advanced=True
+    )
+    generated_rows: int = knob(
+        16, "generated rows that each organisation has judged by the others in a round",
+        low=1, high=4096, advanced=True,
+    )  # fmt: skip
+    generator_loss: float = knob(
+        1.0, "weight of the generator's loss", low=0.0, high=1000.0, advanced=True
+    )
+
+
+@dataclass(frozen=True)
 class LikenessOptions(Options):
     """How a method that makes a mean for each organisation finds those like it."""
 

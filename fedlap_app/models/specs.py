@@ -27,6 +27,7 @@ FEATURE_BRANCHES: dict[str, tuple[Kind, int | None]] = {
 }
 """Feature models of a portfolio: their kind, and hops other than those of the settings."""
 STRUCTURE_BRANCHES = ("diffused", "flat", "ends")
+GENERATOR = "generator."  # parameters of a model that generate missing neighbours
 FUSIONS = ("sum", "validation")
 FEATURE_WEIGHT = "feature_weight"  # value of a model that weights its feature model
 FEATURES_ALONE, STRUCTURE_ALONE = -1.0, 0.0

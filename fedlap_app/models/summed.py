@@ -1,15 +1,18 @@
-"""A model that reads sums over the neighbours' features, and one that stands beside another."""
+"""A model that reads sums over the neighbours' features, alone and beside others."""
 
 from dataclasses import replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.models.features import features_on
+from fedlap_app.models.fusion import FusedModel
 from fedlap_app.models.networks import build_model
-from fedlap_app.models.specs import ModelSpec
+from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURES_ALONE, ModelSpec
+from fedlap_app.models.structure import StructureModel
 from fedlap_app.models.tensors import GraphTensors
 
 
@@ -28,17 +31,32 @@ class SummedModel(nn.Module):
         return logits
 
 
-class Beside(nn.Module):
-    """Two models whose logits are added."""
+class SummedBeside(FusedModel):
+    """f(X, E, v) + g(U_v W) + c(sums over neighbours)."""
 
-    def __init__(self, one: nn.Module, other: nn.Module) -> None:
-        super().__init__()
-        self.one, self.other = one, other
+    def __init__(
+        self,
+        features: nn.Module | None,
+        structure: StructureModel,
+        sums: SummedModel,
+        *,
+        weighted: bool,
+    ) -> None:
+        super().__init__(features, structure)
+        self.sums = sums
+        self.register_buffer(FEATURE_WEIGHT, torch.ones(1) if weighted else None)
 
-    def forward(self, tensors: GraphTensors) -> Tensor:
-        """Logits of all nodes, (n, classes)."""
-        logits: Tensor = self.one(tensors) + self.other(tensors)
-        return logits
+    def branches(self, tensors: GraphTensors) -> list[Tensor]:
+        """Logits of the structure model, of the feature model if there is one, of the sums."""
+        return [*super().branches(tensors), self.sums(tensors)]
+
+    def fuse(self, branches: list[Tensor], weight: Tensor | float | None) -> Tensor:
+        """Add the logits, or the log-probabilities with one weight of all that read features."""
+        if weight is None:
+            return super().fuse(branches, weight)
+        structure, *others = (logits.log_softmax(dim=1) for logits in branches)
+        features = torch.stack(others).sum(dim=0)
+        return features if float(weight) == FEATURES_ALONE else structure + weight * features
 
 
 def build_summed(spec: ModelSpec, seed: int) -> SummedModel:

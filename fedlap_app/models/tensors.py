@@ -26,6 +26,25 @@ _NORMALISATION = {"sage": neighbour_mean, "gcn": symmetric, "decoupled": random_
 
 
 @dataclass(frozen=True, eq=False)
+class Missing:
+    """What is missing of a part, and what a generator of it learns from.
+
+    Attributes
+    ----------
+    nodes : Tensor
+        Nodes with foreign neighbours, in the order of the empty nodes that stand for these.
+    dense : Tensor
+        (n, d) features as the network reads them.
+    edges : Tensor
+        (2, E) internal edges.
+    """
+
+    nodes: Tensor
+    dense: Tensor
+    edges: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class GraphTensors:
     """What a model of one kind reads: features, a propagation matrix, labels and splits.
 
@@ -65,6 +84,8 @@ class GraphTensors:
         Sums over the neighbours' features, for models that read them beside ``x``.
     walks : SparseMatrix | None
         (n, all nodes) weights of walks, for models that learn rows of all nodes.
+    missing : Missing | None
+        What a generator of missing neighbours reads, of a part that was grown for them.
     """
 
     kind: Kind
@@ -82,6 +103,7 @@ class GraphTensors:
     softmax_twice: bool = False
     sums: Features | None = None
     walks: SparseMatrix | None = None
+    missing: Missing | None = None
     others: Mapping[Kind, Propagation] = field(default_factory=dict)
 
     def propagation_of(self, kind: Kind) -> Propagation:

@@ -27,7 +27,7 @@ from fedlap_app.store.folders import Store
 
 SMALL = {"rounds": 2, "hidden": "8", "self_training": 0}
 OPTIONS = {
-    "fedsage+": {"ideal": True},
+    "fedsage+": {"generator_width": 4, "generated_rows": 3, "optimizer_state": "keep"},
     "fedstruct": {"structure_width": 4, "walk_steps": 2, "walk_entries": 5},
     "fedpub": {"hidden": "8,8", "proxy_blocks": 1},
     "fedgcn": {"backend": "mask"},
@@ -58,6 +58,11 @@ def test_every_method_trains_and_says_what_it_reveals(orgs, method):
     assert 0.0 < run.accuracy["test"] < 1.0
     assert run.history.shape[0] == 2
     assert np.isfinite(run.history.test_loss).all()
+    part = orgs[0]
+    rows = run.predict(part.name).query("split == 'test'")
+    found = float((rows["label"] == rows["predicted"]).mean())
+    if not method_class(method).pooled:
+        assert found == pytest.approx(run.summary["client_accuracy"][part.name]["test"])
     says = method_class(method).reveals
     assert len(says) == 3
     assert all(each.endswith(".") and len(each) > 15 for each in says)
@@ -216,7 +221,11 @@ def test_fedpub_and_fedgta_weigh_those_alike():
 
 
 def test_what_needs_single_updates_says_so():
-    assert {n for n in BUILT_IN if method_class(n).single_updates} == {"fedpub", "fedgta"}
+    assert {n for n in BUILT_IN if method_class(n).single_updates} == {
+        "fedpub",
+        "fedgta",
+        "fedsage+",
+    }
 
 
 def test_the_median_file_of_a_method_is_short():
@@ -244,3 +253,64 @@ def test_bytes_grow_with_rounds_and_the_model_as_in_the_paper(orgs, method):
     broad = sent(rounds=4, **wide), sent(rounds=2, **wide)
     more = (broad[0][0] - broad[1][0]) / 2
     np.testing.assert_allclose(more - each, 4 * (broad[0][1] - small), rtol=0.05)
+
+
+def test_a_saved_run_predicts_with_its_sums(orgs, tmp_path):
+    run = trained(orgs, "fedgcn")
+    before = run.predict(orgs.names[1])
+    run.save(tmp_path / "run")
+    again = fedlap.open_run(tmp_path / "run")
+    run.place.folder.rename(tmp_path / "gone")
+    assert again.predict(orgs.names[1]).equals(before)
+    (tmp_path / "gone").rename(run.place.folder)
+
+
+def test_generated_rows_are_judged_by_the_others_and_their_sum_comes_back(orgs):
+    """The server passes rows on and returns the mean gradient towards the others' nodes."""
+    method = method_class("fedsage+").of(parse_settings({"method": "fedsage+"}))
+    state = method.start(Schema(12, 3), 0, {})
+    rows = {name: np.full((2, 12), number, np.float32) for number, name in enumerate("abc")}
+
+    def updates(scale):
+        return {
+            name: {
+                "arrays": {key: np.full_like(value, number) for key, value in state.model.items()},
+                "generated": {"rows": rows[name]},
+                "gradients": {o: scale * rows[name] for o in "abc" if o != name and scale},
+            }
+            for number, name in enumerate("abc")
+        }
+
+    first = method.join(state, state.model, updates(0.0))
+    sent = method.send(first, "a")
+    assert set(sent["wanted"]) == {"b", "c"}
+    assert "gradients" not in sent
+    assert all((v == 0.0).all() for k, v in sent["arrays"].items() if k.startswith("generator."))
+    second = method.send(method.join(first, state.model, updates(1.0)), "a")
+    np.testing.assert_allclose(second["gradients"]["rows"], (rows["b"] + rows["c"]) / 2)
+    own = method.send(second_state := method.join(first, state.model, updates(1.0)), "c")
+    assert all((v == 2.0).all() for k, v in own["arrays"].items() if k.startswith("generator."))
+    assert second_state.rest[1]["b"] is rows["b"]
+
+
+def test_a_gradient_draws_a_row_to_the_mean_of_the_nearest_nodes():
+    import torch
+
+    from fedlap_app.models.mended import NEAREST, pull
+
+    own = torch.from_numpy(np.random.default_rng(0).standard_normal((9, 4), dtype=np.float32))
+    row = np.zeros((1, 4), np.float32)
+    order = np.argsort(np.linalg.norm(own.numpy(), axis=1))[:NEAREST]
+    np.testing.assert_allclose(
+        pull(row, own)[0], -2.0 * own.numpy()[order].mean(axis=0) / 4, rtol=1e-5
+    )
+
+
+def test_a_grown_part_has_a_node_for_the_foreign_neighbours_of_each_node(orgs):
+    from fedlap_app.models.mended import grown
+
+    part = orgs[0]
+    found = grown(part)
+    weight = part.symmetric_adjacency()[:, part.num_nodes :].sum(axis=1)
+    assert found.num_nodes == part.num_nodes + np.count_nonzero(weight)
+    np.testing.assert_allclose(found.degrees()[: part.num_nodes], part.degrees())
