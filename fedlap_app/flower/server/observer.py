@@ -31,6 +31,13 @@ class Unwatched:
         """Take no note."""
 
 
+def scores_of(totals: Mapping[str, float]) -> str:
+    """Scores of a round in words; none of a sealed one, which only the organisations know."""
+    names = {"val_accuracy": "validation", "test_accuracy": "test"}
+    found = ((word, totals.get(key)) for key, word in names.items())
+    return ", ".join(f"{word} {100 * value:.2f} %" for word, value in found if value is not None)
+
+
 class LogObserver:
     """Writes a log line a round, with the time left; the phase before training has its own.
 
@@ -48,12 +55,10 @@ class LogObserver:
         self._ends.append(time.perf_counter())
         log(
             INFO,
-            "[ROUND %s/%s] validation %.2f %%, test %.2f %%%s",
+            "[ROUND %s/%s] %s",
             number,
             rounds,
-            100 * totals["val_accuracy"],
-            100 * totals["test_accuracy"],
-            self._left(rounds - number),
+            ", ".join(filter(None, (scores_of(totals), self._left(rounds - number)))) or "done",
             extra={"facts": {"phase": "training", "round": number, "rounds": rounds, **totals}},
         )
 
@@ -62,4 +67,4 @@ class LogObserver:
         if len(self._ends) < 2 or not rounds:
             return ""
         pace = (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
-        return f", {rounds * pace:.0f} s left"
+        return f"{rounds * pace:.0f} s left"
