@@ -69,12 +69,18 @@ bench: setup  ## measure what the in-process grid costs
 # Containers where there is a Docker engine, else the same services as processes of this machine.
 .PHONY: demo
 DEMO := -f docker/compose.yml $(if $(TLS),-f docker/compose.tls.yml) $(if $(GPU),-f docker/compose.gpu.yml)
-demo: setup  ## three banks, set-up, run and result; TLS=1 and GPU=1 add these
+demo: setup  ## three banks, a run, and what each ends with in demo/; TLS=1 and GPU=1 add these
 	@if docker info > /dev/null 2>&1; then \
-		docker compose $(DEMO) run --build --rm run; code=$$?; docker compose $(DEMO) down; exit $$code; \
+		docker compose $(DEMO) run --build --rm run; code=$$?; \
+		for bank in 00 01 02; do [ $$code = 0 ] || break; mkdir -p demo/bank-$$bank; \
+			docker compose $(DEMO) run --rm predict-$$bank; \
+			for file in predictions.csv report.html; do \
+				docker compose $(DEMO) cp superexec-$$bank:/organisation/data/$$file demo/bank-$$bank/; \
+			done; echo "bank-$$bank: demo/bank-$$bank"; done; \
+		docker compose $(DEMO) down; exit $$code; \
 	else \
 		echo "No Docker engine here: the same services run as processes of this machine." >&2; \
-		$(BIN)/python docker/processes.py $(filter %.yml,$(DEMO)); \
+		$(BIN)/python docker/processes.py $(filter %.yml,$(DEMO)) --results demo; \
 	fi
 
 clean:  ## remove what `make` made

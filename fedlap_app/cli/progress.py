@@ -67,6 +67,12 @@ class Progress:
             self._stream.write(f"{text}\n")
         self._stream.flush()
 
+    def say(self, text: str) -> None:
+        """A line by itself."""
+        self.end()
+        self._stream.write(f"{self._label}{text}\n")
+        self._stream.flush()
+
     def end(self) -> None:
         """Leave the bar's line."""
         if self._open:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from fedlap_app.cli.progress import Progress
 from fedlap_app.cli.status_file import read_status
+from fedlap_app.cli.voice import counted
 from fedlap_app.errors import FedLapError
+from fedlap_app.flower.server.run_folder import OFFLINE, RunFolder
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,6 +33,7 @@ class Follower:
     def __init__(self, root: Path, run_id: int) -> None:
         self._root, self._name = root, f"*-{run_id}"
         self._progress = Progress()
+        self._told = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
@@ -59,7 +62,19 @@ class Follower:
                 found = read_status(folder)
             except FedLapError:  # it is not written yet
                 continue
+            self._tell_offline(folder, found)
             show(self._progress, found)
+
+    def _tell_offline(self, folder: Path, found: dict[str, Any]) -> None:
+        """Say what the phase before training took, which may be over before anybody looks."""
+        if self._told or found["phase"] in ("gathering", "offline"):
+            return
+        self._told = True
+        if (folder / OFFLINE).is_file():
+            spent = RunFolder(folder).read_json(OFFLINE)
+            how = "reused" if spent["reused"] else f"done in {spent['seconds']:.1f} s"
+            trips = counted(spent["round_trips"] + spent["handshake"], "round trip")
+            self._progress.say(f"sealed sums: {how}, {trips}")
 
 
 def show(progress: Progress, found: dict[str, Any]) -> None:

@@ -1,6 +1,8 @@
 """What one organisation knows of a run: its own data, its store, and nothing of the others."""
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,8 @@ class MemberFacts:
         Columns that left since its graph last changed, by kind.
     policy
         What it allows.
+    rounds
+        Totals of every round over all organisations, where only these know them.
     """
 
     part: Subgraph
@@ -53,6 +57,7 @@ class MemberFacts:
     ledger: Mapping[str, Any]
     used: Mapping[str, int]
     policy: Policy
+    rounds: Sequence[Mapping[str, Any]] = ()
 
     @property
     def predicted(self) -> NDArray[np.int64]:
@@ -80,10 +85,18 @@ class MemberFacts:
         return sum(self.used.values())
 
 
-def of_folder(folder: Path, run: Path | None = None) -> MemberFacts:
-    """Facts of an organisation folder, by its newest model or by that of a run folder."""
+def of_folder(folder: Path, run: Path | None = None, store: Path | None = None) -> MemberFacts:
+    """Facts of an organisation folder, by its newest model or by that of a run folder.
+
+    Parameters
+    ----------
+    folder, run
+        The organisation's folder, and a run folder with the global model.
+    store
+        Its store (default: below its folder, or that of a simulation).
+    """
     name = read_organisation(folder).name
-    stores = [folder / "store", places.stores_dir() / name]
+    stores = [folder / "store", places.stores_dir() / name] if store is None else [store]
     model = read_model(run / FILE) if run and (run / FILE).is_file() else _newest(folder, stores)
     settings = parse_settings(model.config)
     part = read_folder(folder, directed=settings.directed)
@@ -122,6 +135,7 @@ def of_part(
         ledger=_ledger(store),
         used=_used(store, part),
         policy=policy,
+        rounds=_rounds(store),
     )
 
 
@@ -141,6 +155,18 @@ def _newest(folder: Path, stores: Sequence[Path]) -> ModelFile:
             "folder of a simulation with --run"
         )
     return read_model(found[-1])
+
+
+def _rounds(store: Path) -> list[dict[str, Any]]:
+    """Rounds that the newest training job noted; a damaged line is left out."""
+    files = sorted(store.glob("jobs/train-*/rounds.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+    rows = []
+    for line in files[-1].read_text(encoding="utf-8").splitlines() if files else ():
+        with suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict) and "round" in row:
+                rows.append(row)
+    return rows
 
 
 def _ledger(store: Path) -> Mapping[str, Any]:

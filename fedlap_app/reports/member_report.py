@@ -30,7 +30,7 @@ Pieces = list[Chart | Table | Words]
 def member_page(facts: MemberFacts) -> Page:
     """The page."""
     sections = [
-        Section("Own scores", _scores(facts)),
+        Section("Own scores", [*_scores(facts), *_rounds(facts)]),
         Section("Predictions", _predictions(facts)),
         Section("The spectrum, and the own nodes in it", _spectrum(facts)),
         Section("What others can learn", _exposure(facts)),
@@ -125,6 +125,20 @@ def _scores(facts: MemberFacts) -> Pieces:
              "class"),
         calibration(facts.confidence[judged], hits[judged]),
     ]  # fmt: skip
+
+
+def _rounds(facts: MemberFacts) -> list[Chart]:
+    """Totals of the rounds, where they were sealed and only the organisations know them."""
+    rows = [
+        {"round": at, "value": row.get(f"{split}_accuracy"), "nodes": _SPLIT_NAMES[split]}
+        for at, row in enumerate(facts.rounds, 1)
+        for split in SPLITS
+    ]
+    if all(row["value"] is None for row in rows):
+        return []
+    says = "Over all organisations together; the server does not know these numbers."
+    across, up = Axis("round", "round", "d"), Axis("value", "accuracy", ".0%")
+    return [lines("Accuracy of all per round", says, rows, across, up, "nodes")]
 
 
 def _predictions(facts: MemberFacts) -> Pieces:

@@ -127,6 +127,8 @@ def _learning(run: RunFacts) -> list[Chart | Table | Words]:
             for at, row in enumerate(run.rounds, 1)
             for split in SPLITS
         ]
+        if all(row["value"] is None for row in rows):
+            continue
         found = run.scores.get(kind, {})
         says = ", ".join(
             f"{_SPLIT_NAMES[split]} {_number(found.get(split), kind)}" for split in SPLITS
@@ -137,6 +139,8 @@ def _learning(run: RunFacts) -> list[Chart | Table | Words]:
                 Axis("round", "round", "d"), Axis("value", words, form), "nodes",
             )
         )  # fmt: skip
+    if not charts:
+        return [Words(["Scores of single rounds stay with the organisations, in their own reports."])]
     return charts
 
 

@@ -76,10 +76,11 @@ def report_organisation(
     path: str | os.PathLike[str] | None = None,
     *,
     run: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write an organisation's own report into its folder; only its owner may read the file."""
     place = _folder(folder)
-    facts = of_folder(place, _folder(run) if run else None)
+    facts = of_folder(place, _folder(run) if run else None, Path(store) if store else None)
     return _write_own(facts, Path(path).expanduser() if path else place / FILE)
 
 

@@ -58,7 +58,7 @@ class LogObserver:
             "[ROUND %s/%s] %s",
             number,
             rounds,
-            ", ".join(filter(None, (scores_of(totals), self._left(rounds - number)))),
+            ", ".join(filter(None, (scores_of(totals), self._left(rounds - number)))) or "done",
             extra={"facts": {"phase": "training", "round": number, "rounds": rounds, **totals}},
         )
 
