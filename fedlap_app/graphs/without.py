@@ -19,7 +19,7 @@ def without(part: Subgraph, gone: Strings) -> Subgraph:
         Ids of nodes; those that it does not know do not matter.
     """
     stays = ~np.isin(np.concatenate([part.ids, part.external_ids]), gone)
-    edges: Bools = stays[part.edge_index].all(axis=0)
+    edges: Bools = np.logical_and.reduce(stays[part.edge_index], axis=0)
     return with_edges(part, edges, stays[: part.num_nodes])
 
 

@@ -205,17 +205,22 @@ def _features_alone(run: Run, part: Subgraph) -> NDArray[np.object_]:
 def table_of(report: dict[str, Any]) -> str:
     """The report as text."""
     rows = report["rows"]
-    lines = lines_of(
-        _COLUMNS, rows, lambda key, value: str(value) if key in COUNTS else f"{value:.2f}"
-    )
+    lines = lines_of(_COLUMNS, rows, _cell)
     means = {key: each[f"{key}_mean"] for key, each in report["mean"].items()}
     lines += lines_of(
         [(key, "", form) for key, _, form in _COLUMNS],
         [{"seed": "mean", "nodes": "", **means}],
-        lambda key, value: value if isinstance(value, str) else f"{value:.2f}",
+        _cell,
     )[1:]
     head = (
         f"{report['dataset']}, {report['method']}: {_PERCENT * report['share']:.0f} % of the nodes "
         "came after training; test accuracy in percent"
     )
     return "\n".join([head, *lines])
+
+
+def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - of any column
+    """A cell; without test nodes there is no accuracy."""
+    if value is None or value != value:
+        return "-"
+    return str(value) if key in COUNTS else f"{value:.2f}"
