@@ -240,6 +240,12 @@ def frontier(
 )
 @settings_options
 @click.option("--share", type=float, default=0.1, help="of the nodes that come later (default: .1)")
+@click.option(
+    "--split",
+    type=click.Choice(["random", "time"]),
+    default="random",
+    help="who comes later: nodes drawn at random, or those that came last (default: random)",
+)
 @click.option("--seeds", type=click.IntRange(min=1), default=5, help="seeds (default: 5)")
 @click.option(
     "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
@@ -248,6 +254,7 @@ def frontier(
 def arrivals(
     conf: Path | None,
     share: float,
+    split: str,
     seeds: int,
     seed_start: int | None,
     as_json: bool,
@@ -256,8 +263,8 @@ def arrivals(
     """Accuracy on nodes that came after training.
 
     Withholds nodes of every organisation, with their edges, from training, adds them, and
-    predicts: beside a model that had them, the feature model alone, and fedavg. Without options:
-    banks, 5 clients.
+    predicts: beside a model that had them, the feature model alone, and fedavg. With --split time
+    the columns `time` of --data say who came last. Without options: banks, 5 clients.
     """
     from fedlap_app.studies.arrivals import bench_arrivals, table_of
 
@@ -266,7 +273,9 @@ def arrivals(
     usual = {} if {"data", "dataset"} & set(given) else {"dataset": "banks", "clients": 5}
     settings = parse_settings({**usual, **given})
     first = settings.seed if seed_start is None else seed_start
-    report = bench_arrivals(settings, range(first, first + seeds), share=share, say=say)
+    report = bench_arrivals(
+        settings, range(first, first + seeds), share=share, by_time=split == "time", say=say
+    )
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
 
 

@@ -6,6 +6,7 @@ afterwards. All scores are on test nodes.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedlap_app.api.run import Run
 from fedlap_app.api.training import train
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.graphs.times import read_dated, split_by_time
 from fedlap_app.graphs.without import without
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
@@ -82,6 +84,7 @@ def bench_arrivals(
     seeds: Sequence[int],
     *,
     share: float = SHARE,
+    by_time: bool = False,
     say: Say = lambda text: None,
 ) -> dict[str, Any]:
     """Withhold nodes, train, add them and predict, for every seed.
@@ -93,7 +96,9 @@ def bench_arrivals(
     seeds
         Each divides a benchmark anew, and draws who comes later.
     share
-        Of every organisation's nodes, at least one.
+        Of every organisation's nodes, at least one; by time: of all labelled nodes.
+    by_time
+        Withhold the nodes that came last, and test on them alone.
     say
         Is told what is done.
     """
@@ -102,7 +107,7 @@ def bench_arrivals(
     rows = []
     for seed in seeds:
         say(f"seed {seed}")
-        rows.append(one_seed(replace(settings, seed=seed), share))
+        rows.append(one_seed(replace(settings, seed=seed), share, by_time=by_time))
     return {
         "dataset": settings.data or settings.dataset,
         "method": settings.method,
@@ -112,23 +117,16 @@ def bench_arrivals(
     }
 
 
-def one_seed(settings: Settings, share: float) -> Arrivals:
+def one_seed(settings: Settings, share: float, *, by_time: bool = False) -> Arrivals:
     """Measure one seed."""
-    orgs = named_by(settings)
-    draw = np.random.default_rng([settings.seed, orgs[0].num_nodes])
-    gone = np.concatenate(
-        [
-            draw.choice(part.ids, max(1, round(share * part.num_nodes)), replace=False)
-            for part in orgs
-        ]
-    )
-    earlier = in_memory([without(part, gone) for part in orgs], seed=settings.seed)
-    later = in_memory(list(orgs), seed=settings.seed)
+    parts = _by_time(settings, share) if by_time else _at_random(settings, share)
+    earlier, later = (in_memory(each, seed=settings.seed) for each in parts)
+    known = {node for part in earlier for node in part.ids.tolist()}
     run, had = (train(each, preset=settings) for each in (earlier, later))
     averaged = train(earlier, "fedavg", preset=settings)
     before, after = _predicted(run, earlier), _predicted(run, later)
     alone = np.concatenate([_features_alone(run, part) for part in later])
-    new = after.index.isin(gone) & (after["split"] == "test")
+    new = ~after.index.isin(known) & (after["split"] == "test")
     old = before["split"] == "test"
     stayed = after.loc[before.index]
 
@@ -148,6 +146,30 @@ def one_seed(settings: Settings, share: float) -> Arrivals:
         after=right(stayed, old),
         changed=_share(stayed["predicted"] != before["predicted"]),
     )
+
+
+def _at_random(settings: Settings, share: float) -> tuple[list[Subgraph], list[Subgraph]]:
+    """Parts without some nodes of every organisation, and with them."""
+    orgs = named_by(settings)
+    draw = np.random.default_rng([settings.seed, orgs[0].num_nodes])
+    counts = [max(1, round(share * part.num_nodes)) for part in orgs]
+    drawn = [
+        draw.choice(part.ids, count, replace=False)
+        for part, count in zip(orgs, counts, strict=True)
+    ]
+    gone = np.concatenate(drawn)
+    return [without(part, gone) for part in orgs], list(orgs)
+
+
+def _by_time(settings: Settings, share: float) -> tuple[list[Subgraph], list[Subgraph]]:
+    """Parts as they were before the last labelled nodes came, and as they are."""
+    if not settings.data:
+        raise ConfigError("no benchmark here has times: name organisation folders with --data")
+    orgs = named_by(settings)
+    dated = [read_dated(Path(str(at)), part) for at, part in zip(orgs.folders, orgs, strict=True)]
+    rest = (1.0 - share) / (settings.train_ratio + settings.val_ratio)
+    found = split_by_time(dated, rest * settings.train_ratio, rest * settings.val_ratio)
+    return found.past, found.now
 
 
 def _share(values: "pd.Series") -> float:
@@ -183,17 +205,22 @@ def _features_alone(run: Run, part: Subgraph) -> NDArray[np.object_]:
 def table_of(report: dict[str, Any]) -> str:
     """The report as text."""
     rows = report["rows"]
-    lines = lines_of(
-        _COLUMNS, rows, lambda key, value: str(value) if key in COUNTS else f"{value:.2f}"
-    )
+    lines = lines_of(_COLUMNS, rows, _cell)
     means = {key: each[f"{key}_mean"] for key, each in report["mean"].items()}
     lines += lines_of(
         [(key, "", form) for key, _, form in _COLUMNS],
         [{"seed": "mean", "nodes": "", **means}],
-        lambda key, value: value if isinstance(value, str) else f"{value:.2f}",
+        _cell,
     )[1:]
     head = (
         f"{report['dataset']}, {report['method']}: {_PERCENT * report['share']:.0f} % of the nodes "
         "came after training; test accuracy in percent"
     )
     return "\n".join([head, *lines])
+
+
+def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - of any column
+    """A cell; without test nodes there is no accuracy."""
+    if value is None or value != value:
+        return "-"
+    return str(value) if key in COUNTS else f"{value:.2f}"

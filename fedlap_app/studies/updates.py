@@ -18,8 +18,8 @@ from fedlap_app.api.prediction import predict_part
 from fedlap_app.api.run import Run
 from fedlap_app.api.training import train
 from fedlap_app.errors import ConfigError
-from fedlap_app.graphs.arrays import Bools
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.graphs.without import with_edges
 from fedlap_app.settings import Settings
 from fedlap_app.studies.report_files import Column, lines_of
 from fedlap_app.studies.variation import spread
@@ -164,8 +164,8 @@ def _changed(orgs: Organisations, share: float) -> tuple[list[Subgraph], list[Su
     before, after = [], []
     for part in orgs:
         draw = _draws(part, orgs.seed)
-        before.append(_with_edges(part, draw >= share / 2))
-        after.append(_with_edges(part, draw < 1 - share / 2))
+        before.append(with_edges(part, draw >= share / 2))
+        after.append(with_edges(part, draw < 1 - share / 2))
     return before, after
 
 
@@ -178,22 +178,6 @@ def _draws(part: Subgraph, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         mark = hashlib.blake2b("\0".join([str(seed), *names]).encode(), digest_size=8).digest()
         draws[at] = int.from_bytes(mark, "little") / 2**64
     return draws
-
-
-def _with_edges(part: Subgraph, stays: Bools) -> Subgraph:
-    """A part with some of its edges; foreign nodes without any are left out."""
-    index = part.edge_index[:, stays]
-    used = np.zeros(part.num_nodes + part.num_external, dtype=bool)
-    used[: part.num_nodes] = True
-    used[index.ravel()] = True
-    foreign = used[part.num_nodes :]
-    return replace(
-        part,
-        external_ids=part.external_ids[foreign],
-        external_owners=part.external_owners[foreign],
-        edge_index=(np.cumsum(used) - 1)[index],
-        edge_weight=part.edge_weight[stays],
-    )
 
 
 def table_of(report: dict[str, Any]) -> str:
