@@ -19,7 +19,9 @@ SUMS = {
     "trust-on-first-use", "message-mb",
 }  # fmt: skip
 STRUCTURE = {"structure-width", "structure-hidden", "structure-norm", "branch-loss", "fusion"}
-ON_BASIS = {"activation", "column-weights", "diffusion", "smoothing", "unit-norm"}
+ON_BASIS = {
+    "activation", "column-weights", "diffusion", "smoothing", "unit-norm", "readings",
+}  # fmt: skip
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
     "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",
