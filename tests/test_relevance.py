@@ -28,7 +28,9 @@ OTHERS = LIKENESS | WALKS | RAW | GENERATED
 SERVER = {"strategy", "server-learning-rate", "server-momentum", "proximal-mu"}
 LOCAL_STEPS = {"local-epochs", "optimizer", "optimizer-state"}
 GRAPH = {"model", "hops", "relay", "linear-head"}
-ON_BASIS = {"programs", "activation", "column-weights", "diffusion", "smoothing", "unit-norm"}
+ON_BASIS = {
+    "programs", "activation", "column-weights", "diffusion", "smoothing", "unit-norm", "readings",
+}  # fmt: skip
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
     "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",

@@ -54,7 +54,7 @@ class ModelOptions(Options):
     hidden: str = knob("32", "widths of the hidden layers, for example '64' or '128,64'")
     hops: int = knob(
         2, "propagation steps of the decoupled model", low=0, high=64,
-        only=("model", (PORTFOLIO, "decoupled")), advanced=True,
+        only=("model", ("decoupled", PORTFOLIO)), advanced=True,
     )  # fmt: skip
     relay: bool = knob(
         True, "propagate over foreign nodes, which say the mean of own neighbours", advanced=True

@@ -120,8 +120,13 @@ class Portfolio(nn.Module):
         return [branch.logits(tensors) for branch in branches]
 
     def forward(self, tensors: GraphTensors) -> Tensor:
-        """Weighted sum of the log-probabilities, (n, classes)."""
-        return self.fused(self.log_probabilities(tensors))
+        """Weighted sum of the log-probabilities, (n, classes).
+
+        In training all branches count alike, so that a loss of its own that a method computes from
+        it trains all of them.
+        """
+        found = self.log_probabilities(tensors)
+        return found.mean(dim=0) if self.training else self.fused(found)
 
     def log_probabilities(self, tensors: GraphTensors) -> Tensor:
         """Log-probabilities of every branch, (branches, n, classes)."""

@@ -48,7 +48,7 @@ def basis_of(rows, columns, nodes):
 @pytest.fixture
 def settings():
     return replace(
-        Settings(), accounts=240, clients=3, rounds=2, local_epochs=1, hidden="8",
+        Settings(), model="decoupled", accounts=240, clients=3, rounds=2, local_epochs=1, hidden="8",
         vectors=12, rank=6, block=4, structure_width=8, column_weights="none", branch_loss=0.0,
         fusion="sum",
     )  # fmt: skip

@@ -30,7 +30,7 @@ from fedlap_app.methods.fedavg import FedAvg
 from fedlap_app.settings import Settings, parse_settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_method" / "focal.py"
-QUICK = {"rounds": 2, "hidden": "8", "self_training": 0, "seed": 1}
+QUICK = {"rounds": 2, "model": "decoupled", "hidden": "8", "self_training": 0, "seed": 1}
 
 
 @pytest.fixture(autouse=True)

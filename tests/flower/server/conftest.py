@@ -48,6 +48,7 @@ def settings():
     return replace(
         Settings(),
         method="fedavg",
+        model="decoupled",
         accounts=240,
         clients=3,
         rounds=2,
