@@ -64,9 +64,11 @@ class Scene:
     def store(self, name):
         return self.folders[name] / "store"
 
-    def ask(self, name, request, **changes):
+    def ask(self, name, request, *, program="", **changes):
         """Reply of the real ClientApp to a request, under a run configuration of any content."""
         own = ConfigRecord({"asked": asked(request.kind, request.job, request.step)})
+        if program:
+            own["program"] = program
         common = ConfigRecord({})
         if len(request.own):
             own["body"] = bytes(request.own)

@@ -43,6 +43,16 @@ def test_what_holds_without_a_policy_is_safe(scene, changes, table):
     require_nothing_left(scene)
 
 
+@pytest.mark.parametrize("table", ["", "[policy]\nmost-vectors = 1000\n"])
+def test_no_run_asks_for_sums_of_features(scene, table):
+    """Any run may name the program; the organisations' files say nothing about it."""
+    with (scene.folders[VICTIM] / "org.toml").open("a") as file:
+        file.write(table)
+    with pytest.raises(RefusedError, match="most-feature-columns = 0 does not allow"):
+        scene.run("h1", program="neighbour-sums")
+    require_nothing_left(scene)
+
+
 @pytest.mark.parametrize("line", NONSENSE)
 def test_a_policy_that_cannot_be_read_allows_nothing(scene, line):
     scene.add(VICTIM, "policy", line)

@@ -7,8 +7,9 @@ out the data, and no more.
 """
 
 import json
+import re
 
-from flwr.app import RecordDict
+from flwr.app import ArrayRecord, RecordDict
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.client.runs import Runs
@@ -24,6 +25,9 @@ from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.policy import Policy
 from fedlap_app.store.rewritten import RewrittenFile
 
+_MOST_RECORDS = 4
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_JOB = re.compile(r"[0-9A-Za-z]{1,64}")
 _LATE: dict[int, str] = {Late.EVALUATE: "the scoring", Late.KEEP: "the keeping"}
 
 
@@ -63,6 +67,7 @@ def admit(
             f"the message is about run {task.run} and came in run {run}: it was not made by this "
             "app's server"
         )
+    _require_short(content, task, method)
     _require_allowed(organisation.policy, method)
     _require_planned(method, task, number, alone=alone)
     step, asked = task.step(number), digest_of(content)
@@ -173,6 +178,22 @@ def _require_planned(method: Method, task: Task, number: int, *, alone: bool) ->
         raise ProtocolError(
             f"round {number} of stage {task.stage} is beyond rounds = {settings.rounds} or "
             f"self-training = {settings.self_training} of this run: start a new run"
+        )
+
+
+def _require_short(content: RecordDict, task: Task, method: Method) -> None:
+    """Refuse names and jobs that no server of this app sends: the store would hold them."""
+    names = [name for name, record in content.items() if isinstance(record, ArrayRecord)]
+    jobs_fit = all(map(_JOB.fullmatch, task.found.values()))
+    if not jobs_fit or not task.found.keys() <= {*method.settings.programs}:
+        raise ProtocolError(
+            "the message names jobs that no run of these settings has: it was not made by this "
+            "app's server"
+        )
+    if len(names) > _MOST_RECORDS or not all(map(_NAME.fullmatch, names)):
+        raise ProtocolError(
+            f"the message has {len(names)} records of arrays, where {_MOST_RECORDS} with names of "
+            "a few letters are the most: it was not made by this app's server"
         )
 
 
