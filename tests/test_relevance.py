@@ -38,20 +38,22 @@ AVERAGING = {
 }  # fmt: skip
 WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
 WITHOUT_BASIS = (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | OTHERS
+EXCHANGING = WITHOUT_BASIS - MOMENTS
 IGNORED = {
     "fedlap+": ON_ROWS | OTHERS,
     "fedlap": (BASIS - {"spectral"}) | ON_BASIS | OTHERS
     | {"optimizer-at", "hide-topology", "layout"},
-    "fedavg": WITHOUT_BASIS,
-    "fedsgd": WITHOUT_BASIS | SERVER | LOCAL_STEPS | {"optimizer-at"},
-    "mlp": WITHOUT_BASIS | GRAPH,
+    "fedavg": EXCHANGING,
+    "fedsgd": EXCHANGING | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "mlp": EXCHANGING | GRAPH,
     "fedgcn": (WITHOUT_BASIS - SUMS - {"raw-ball", "hide-topology", "layout"}),
-    "fedsage+": (WITHOUT_BASIS - GENERATED - {"ideal"}) | SERVER
+    "fedsage+": (EXCHANGING - GENERATED - {"ideal"}) | SERVER
     | {"optimizer-at", "relay"},
-    "fedstruct": (WITHOUT_BASIS - WALKS - STRUCTURE) | SERVER | LOCAL_STEPS | {"optimizer-at"},
-    "fedpub": (WITHOUT_BASIS - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
-    | {"weight-by", "optimizer-at", "input-gain"},
-    "fedgta": (WITHOUT_BASIS - {"similarity-threshold"}) | SERVER | {"weight-by", "optimizer-at"},
+    "fedstruct": (EXCHANGING - WALKS - STRUCTURE) | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "fedpub": (EXCHANGING - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
+    | {"weight-by", "optimizer-at", "input-gain", "start-model"},
+    "fedgta": (EXCHANGING - {"similarity-threshold"}) | SERVER
+    | {"weight-by", "optimizer-at", "start-model"},
     "local": WITHOUT_BASIS | AVERAGING | {"optimizer-at"},
     "central": WITHOUT_BASIS | {"spectral"} | AVERAGING | {"optimizer-at"},
 }  # fmt: skip
