@@ -1,9 +1,9 @@
 """What an organisation would see if it were handed all nodes within some hops of its own."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedlap_app.graphs.arrays import take_rows
 from fedlap_app.graphs.graph import join
@@ -55,12 +55,13 @@ def ball_of(
         edge_weight=whole.edge_weight[kept],
         features=take_rows(whole.features, nodes),
         labels=np.concatenate([part.labels, np.full(added, -1)]),
-        train_mask=_longer(part.train_mask, added),
-        val_mask=_longer(part.val_mask, added),
-        test_mask=_longer(part.test_mask, added),
         directed=part.directed,
+        **masks_of(part, added),
     )
 
 
-def _longer(mask: NDArray[np.bool_], added: int) -> NDArray[np.bool_]:
-    return np.concatenate([mask, np.zeros(added, dtype=bool)])
+def masks_of(part: Subgraph, added: int) -> dict[str, Any]:
+    """The masks of a part and some nodes behind its own, which are in none."""
+    none = np.zeros(added, dtype=bool)
+    names = [f"{split}_mask" for split in ("train", "val", "test")]
+    return {name: np.concatenate([getattr(part, name), none]) for name in names}

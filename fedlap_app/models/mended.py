@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fedlap_app.graphs.ball import masks_of
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.models.determinism import seeded
 from fedlap_app.models.features import Features
@@ -124,10 +125,6 @@ def grown(part: Subgraph) -> Subgraph:
     nothing = np.empty(0, dtype="<U1")
     longest = max(map(len, part.ids.tolist()))
     names = np.array([f"{'+' * longest}{at}" for at in range(nodes.size)], dtype=str)
-    masks = {
-        f"{name}_mask": np.concatenate([getattr(part, f"{name}_mask"), np.zeros(nodes.size, bool)])
-        for name in ("train", "val", "test")
-    }
     return Subgraph(
         name=part.name,
         classes=part.classes,
@@ -140,7 +137,7 @@ def grown(part: Subgraph) -> Subgraph:
         features=np.vstack([dense, np.zeros((nodes.size, part.num_features), np.float32)]),
         labels=np.concatenate([part.labels, np.full(nodes.size, -1)]),
         directed=part.directed,
-        **masks,
+        **masks_of(part, nodes.size),
     )
 
 
