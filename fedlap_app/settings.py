@@ -122,6 +122,8 @@ class Settings(
                 f"min-clients = {self.clients}"
             )
         method.check(self)
+        if self.sealed:
+            _ = self.start_run  # refuses a name without the number that organisations look for
         if self.optimizer_at == "server":
             self._check_server_steps()
 

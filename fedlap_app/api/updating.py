@@ -104,13 +104,19 @@ def update(
         if cold:
             return Updated(_trained(before, chosen, now, observer), changes, "cold")
         warm = replace(
-            chosen, start_basis=before.offline["job"], start_model=str(before.folder.absolute())
+            chosen, start_basis=before.offline["job"], start_model=str(_named(before))
         )
         if aged <= keep_below and not left:
             kept = _trained(before, replace(warm, keep_basis=True), now, observer)
             if not _validates_worse(kept, before):
                 return Updated(kept, changes, "kept")
         return Updated(_trained(before, warm, now, observer), changes, "warm")
+
+
+def _named(run: Run) -> Path:
+    """The run by its folder; for organisations, which keep the model themselves, by its number."""
+    folder = run.folder.absolute()
+    return folder.with_name(f"run-{run.summary['run_id']}") if run.settings.sealed else folder
 
 
 def _require_possible(run: Run) -> None:

@@ -8,12 +8,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.flower.first_model import begun_with
 from fedlap_app.flower.steps import Step
 from fedlap_app.methods.base import Method, Schema
 from fedlap_app.methods.base import State as Before
@@ -29,6 +31,7 @@ from fedlap_app.sums.training.shape import SumShape, Tensor
 
 _MORE_BITS = 4  # of gradients, which are smaller than what a model moves by
 Model = Mapping[str, NDArray[np.float32]]
+_FRESH: Model = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,12 @@ class Course:
         What is trained.
     schema
         Numbers of features and of classes.
+    earlier
+        Parameters that training begins with (default: fresh ones).
     """
 
-    def __init__(self, method: Method, schema: Schema) -> None:
-        self.method, self.schema = method, schema
+    def __init__(self, method: Method, schema: Schema, earlier: Model = _FRESH) -> None:
+        self.method, self.schema, self._earlier = method, schema, earlier
         self.step = Step(method)
         self.layout = Layout.of(method.settings, schema.classes)
 
@@ -116,7 +121,8 @@ class Course:
     def first(self, stage: int) -> State:
         """The state that a stage begins with."""
         seed = stage_seed(self.method.settings.seed, stage)
-        return self.step.start(self.method.start(self.schema, seed, {}).model)
+        fresh = self.method.start(self.schema, seed, {})
+        return self.step.start(begun_with(fresh, self._earlier).model)
 
     def taken(self, turn: Turn, opened: RoundSum, standing: Standing, state: State) -> Taken:
         """Work out what follows from the sum of a turn, with the model that it was about."""

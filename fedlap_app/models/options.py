@@ -1,8 +1,10 @@
 """Knobs of the models and of their training."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar, cast, get_args
 
+from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import Options, knob
 from fedlap_app.models.guesses import GuessSpec, Labels
 from fedlap_app.models.specs import (
@@ -222,8 +224,10 @@ class AveragingOptions(Options):
         advanced=True,
     )
     start_model: str = knob(
-        "", "run folder whose model training goes on from; empty: a fresh model", folder=True,
-        private=True, advanced=True,
+        "", "run folder whose model training goes on from; empty: a fresh model",
+        more="Sealed training takes the number at the end of its name, and every organisation the "
+        "model that it kept of that run.",
+        folder=True, advanced=True,
     )  # fmt: skip
     min_clients: int = knob(
         0, "organisations without which no training round goes on; 0: all", low=0, high=10_000,
@@ -233,6 +237,17 @@ class AveragingOptions(Options):
         60.0, "seconds after which a training round with min-clients replies goes on", low=0.0,
         private=True, advanced=True,
     )  # fmt: skip
+
+    @property
+    def start_run(self) -> int:
+        """Number of the run whose model training goes on from, as its folder is called; 0: none."""
+        number = Path(self.start_model).name.rpartition("-")[2]
+        if self.start_model and not (number.isdecimal() and number.isascii()):
+            raise ConfigError(
+                f"start-model = '{self.start_model}' does not end with the number of a run: name "
+                "a run folder as it was first called"
+            )
+        return int(number or 0)
 
     @property
     def pull(self) -> float:

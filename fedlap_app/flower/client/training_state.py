@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedlap_app.errors import ProtocolError
 from fedlap_app.flower.asked import Asked
 from fedlap_app.flower.course import Course, Standing, Taken, pack_standing, unpack_standing
+from fedlap_app.flower.first_model import earlier_model
 from fedlap_app.methods.kept import ROUNDS, training_job
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.step import MODEL, State
@@ -50,7 +51,7 @@ class TrainingState:
             organisation.store.root, durable=organisation.deployed
         )
         self._found = task.found
-        self.course = Course(organisation.method, organisation.shape)
+        self.course = Course(organisation.method, organisation.shape, _earlier(organisation))
         about = (part for pair in sorted(task.found.items()) for part in pair)
         self.job = TrainingJob(
             self._keys.of_job(job).keys,
@@ -179,6 +180,12 @@ class TrainingState:
     def _read(self) -> None:
         if self.job.settled is not None:
             self.standing, self._state = unpack_standing(self.job.state)
+
+
+def _earlier(organisation: Organisation) -> Model:
+    """The model that the organisation kept of the run that training begins with, if it does."""
+    run = organisation.settings.start_run
+    return earlier_model(organisation.store.job(training_job(run)).path) if run else {}
 
 
 def limits_of(policy: Policy) -> Limits:

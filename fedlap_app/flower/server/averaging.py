@@ -3,14 +3,15 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from flwr.app import RecordDict
 
+from fedlap_app.flower.first_model import begun_with, earlier_model
 from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum, schema_of
 from fedlap_app.flower.records import numbers
-from fedlap_app.flower.server.first_model import begun_with
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.price import OfflineOutcome
@@ -116,10 +117,11 @@ def train_together(
     layout = Layout.of(settings, schema.classes)
     stages: list[StageScores] = []
     kept: Progress | None = None
+    earlier = earlier_model(Path(settings.start_model)) if settings.start_model else {}
     for stage in range(settings.self_training + 1):
         rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs))
         fresh = method.start(schema, stage_seed(settings.seed, stage), found)
-        start = begun_with(fresh, settings.start_model)
+        start = begun_with(fresh, earlier)
         best = Best(settings.patience, settings.metric, settings.kept_round == "last")
         progress = Progress(method, stage, folder, observer, best, layout)
         _train(rounds, start, progress)
