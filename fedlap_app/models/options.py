@@ -323,7 +323,7 @@ class SpectralModelOptions(Options):
         centre = 1.0 if operator in _NORMALISED else 0.0
         smoothing = {"flat": self.smoothing}
         return [
-            Reading(name, self.diffusion, smoothing.get(name, 0.0), centre)
+            Reading(name, self.diffusion, smoothing.get(name, 0.0), centre, operator == "directed")
             for name in parse_names(self.readings, STRUCTURE_BRANCHES, "readings")
         ]
 

@@ -183,12 +183,15 @@ class Reading:
         Strength of the Rayleigh quotient of W.
     centre : float
         Where the spectrum of the operator has adjacency's zero: 1 for normalised Laplacians.
+    root : bool
+        Whether the eigenvalues are squares of adjacency's, as those of A A' are.
     """
 
     name: str
     diffusion: float = 0.0
     smoothing: float = 0.0
     centre: float = 0.0
+    root: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("A branch of the structure", self.name, STRUCTURE_BRANCHES)
@@ -205,7 +208,9 @@ class Reading:
             heat: NDArray[np.float64] = np.exp(-self.diffusion * (eigenvalues - eigenvalues.min()))
             return heat
         sizes = np.abs(eigenvalues - self.centre)
-        return sizes / (sizes.max() or 1.0)
+        sizes = np.sqrt(sizes) if self.root else sizes
+        shares: NDArray[np.float64] = sizes / (sizes.max() or 1.0)
+        return shares
 
 
 @dataclass(frozen=True)
