@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fedlap_app.errors import ProtocolError
 from fedlap_app.flower.first_model import begun_with
 from fedlap_app.flower.steps import Step
+from fedlap_app.methods import weighing
 from fedlap_app.methods.base import Method, Schema
 from fedlap_app.methods.base import State as Before
 from fedlap_app.methods.scores import SPLITS, Best, Layout, Scores, best_of, summed, unpack
@@ -172,7 +173,7 @@ class Course:
                 found = {**model, FEATURE_WEIGHT: weight}
         row = {"stage": turn.stage, "round": number, **totals}
         if BRANCH_WEIGHTS in model:
-            row["branch_weights"] = [round(float(w), 4) for w in model[BRANCH_WEIGHTS]]
+            row |= weighing.columns(model[BRANCH_WEIGHTS])
         if FEATURE_WEIGHT in model:
             row["feature_weight"] = FEATURE_WEIGHTS[chosen]
         facts = {"round": best.round, "totals": best.totals}

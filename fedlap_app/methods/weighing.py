@@ -52,6 +52,11 @@ def sums(log_probabilities: Floats, labels: NDArray[np.int64], weights: Floats) 
     return [float(count), *(count * means).tolist()]
 
 
+def columns(weights: NDArray[np.floating]) -> dict[str, float]:
+    """The weights as columns of what a run writes of a round."""
+    return {f"branch_weight_{at}": round(float(value), 4) for at, value in enumerate(weights)}
+
+
 def total(clients: Sequence[Sequence[float]]) -> list[float]:
     """The sums of all organisations, added in the order they come in."""
     return [float(sum(values)) for values in zip(*clients, strict=True)]

@@ -58,7 +58,7 @@ class Progress:
         if FEATURE_WEIGHT in state.model:
             row["feature_weight"] = weight
         if BRANCH_WEIGHTS in state.model:
-            row["branch_weights"] = [round(float(w), 4) for w in state.model[BRANCH_WEIGHTS]]
+            row |= weighing.columns(state.model[BRANCH_WEIGHTS])
         self.folder.add_round({**row, "seconds": time.perf_counter() - self.started})
         stages, rounds = settings.self_training + 1, settings.rounds
         self.observer.round_done(self.stage * rounds + number, stages * rounds, totals)
