@@ -17,7 +17,7 @@ from fedlap_app.spectral.operators import KINDS
 
 TABLES = ("policy", "consent")
 BACKENDS = ("mask", "plain", "ckks")
-TRAINING_BACKENDS = ("mask", "plain")
+TRAINING_SEALS = ("mask", "plain")
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _some_of(choices: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...
 _READERS: dict[str, Callable[[str, object], Any]] = {
     "largest_auc": _auc,
     "backends": _some_of(BACKENDS),
-    "training_backends": _some_of(TRAINING_BACKENDS),
+    "training_backends": _some_of(TRAINING_SEALS),
     "operators": _some_of(KINDS),
     "hide_topology": _flag,
     "unpadded_sums": _flag,

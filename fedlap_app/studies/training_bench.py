@@ -3,7 +3,7 @@
 import json
 import statistics
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -65,7 +65,7 @@ def bench_training(settings: Settings, repeats: int) -> dict[str, Any]:
     settings = replace(settings, self_training=0, patience=0, backend="mask")
     pacers: dict[str, list[_Pacer]] = {"plain": [], "mask": []}
     runs: dict[str, Run] = {}
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     rounds = 0
     for _ in range(repeats):
         for backend, found in pacers.items():
@@ -122,7 +122,7 @@ def _bytes(run: Run) -> int:
 
 
 @contextmanager
-def _timed(spent: Counter[str], method: type, *, counted: bool) -> Iterator[None]:
+def _timed(spent: defaultdict[str, float], method: type, *, counted: bool) -> Iterator[None]:
     """Count the CPU seconds of the parts of a sealed round meanwhile."""
     with ExitStack() as stack:
         if counted:
@@ -132,7 +132,7 @@ def _timed(spent: Counter[str], method: type, *, counted: bool) -> Iterator[None
 
 
 @contextmanager
-def _clocked(spent: Counter[str], name: str, owner: type, call: str) -> Iterator[None]:
+def _clocked(spent: defaultdict[str, float], name: str, owner: type, call: str) -> Iterator[None]:
     own = vars(owner).get(call)
     inner: Callable[..., Any] = getattr(owner, call)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedlap_app.knobs import Options, knob
-from fedlap_app.privacy.policy import BACKENDS, TRAINING_BACKENDS
+from fedlap_app.privacy.policy import BACKENDS, TRAINING_SEALS
 from fedlap_app.spectral.neighbourhood import SCALINGS
 from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
 from fedlap_app.sums.job.spec import LAYOUTS
@@ -35,7 +35,7 @@ class SealedTrainingOptions(Options):
 
     training_backend: str = knob(
         "mask", "how updates and scores are hidden from the server; plain: not at all",
-        choices=TRAINING_BACKENDS,
+        choices=TRAINING_SEALS,
     )  # fmt: skip
     publish_scores: bool = knob(
         True, "let the server see the accuracy of all organisations together, once a stage",

@@ -131,7 +131,7 @@ def test_an_array_that_claims_a_giant_shape(settings, count):
     facts = {"descr": "<f4", "fortran_order": False, "shape": (count, 4)}
     np.lib.format.write_array_header_1_0(buffer, facts)
     false = Array(true.dtype, (count, 4), true.stype, buffer.getvalue() + b"\0" * 64)
-    grid = Grid(replace(settings, method="fedavg", spectral=False))
+    grid = Grid(replace(settings, method="fedavg", spectral=False, training_backend="plain"))
     config = ConfigRecord({"run": grid.run.run_id, "stage": 0, "server-round": 1})
     content = RecordDict({"arrays": ArrayRecord({"a": false}), "config": config})
     (reply,) = grid.send_and_receive([Message(content, FIRST_NODE, "train")])

@@ -23,6 +23,10 @@ _LOCK_SECONDS = 5.0
 _HASH = "[0-9a-f]{32}"
 _OF_RESULT = re.compile(rf"(?:basis|neighbour-sums|feature-moments)-{_HASH}")
 _OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(card))")
+_SERIES = "settled|listed|reply-even|reply-odd|best|kept"
+_OF_TRAINING = re.compile(
+    rf"training-({_HASH})-(?:(?:{_SERIES})-[01]|home|said)|(trainings-{_HASH})"
+)
 _LEDGER = re.compile(rf"offline-{_HASH}")
 _POST = rf"(?:own|common|reply)-(?:{_HASH}|none)-\d+(?:-\d+)?"
 _KEPT_OF_JOB = r"model\.npz|evaluation\.json|guesses-\d+\.npz|moments-\d+-\d+\.npz|[a-z0-9_]{8}"
@@ -119,8 +123,9 @@ def _items(store: Store) -> Iterator[Item]:
     for path, _ in _named(store.root, "", _OF_RESULT):
         yield _item("bases", path.name, path)
     jobs: dict[str, list[Path]] = {}
-    for path, match in _named(store.root, "", _OF_JOB):
-        jobs.setdefault(match[1] or match[2], []).append(path)
+    for pattern in (_OF_JOB, _OF_TRAINING):
+        for path, match in _named(store.root, "", pattern):
+            jobs.setdefault(match[1] or match[2], []).append(path)
     for name, paths in jobs.items():
         yield _item("jobs", name, *paths)
     for folder, pattern in _LEFTOVERS.items():

@@ -134,7 +134,7 @@ class TrainingState:
         opened = self.job.open(turn, data)
         settled = self.job.settled
         key = (self.job.agreed.digest, turn, settled and settled.chain, self.job.received)
-        for known, found in _latest:
+        for known, found in tuple(_latest):
             if known == key:
                 return found
         taken = self.course.taken(turn, opened, self.standing, self._state)

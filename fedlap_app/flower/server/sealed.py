@@ -38,6 +38,8 @@ from fedlap_app.sums.training.adder import Adder
 from fedlap_app.sums.training.agreed import KEPT, LAST, WEIGHT_SUM, Turn, weights_place
 from fedlap_app.sums.training.publication import published
 
+_DAY = 86_400.0  # seconds
+
 
 def train_sealed(
     grid: MemberGrid,
@@ -53,7 +55,6 @@ def train_sealed(
     """
     settings = method.settings
     course = Course(method, schema_of(members))
-    agreed = course.agreed
     if len(members) < 3:
         log(
             WARNING,
@@ -63,6 +64,21 @@ def train_sealed(
         )
     if settings.min_clients:
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
+    # Two simulations of the same settings in the same stores would share one job.
+    with grid.turn((f"training {settings.digest()[:16]}",), _DAY):
+        return _trained(grid, members, method, course, folder, observer, found)
+
+
+def _trained(
+    grid: MemberGrid,
+    members: Sequence[Member],
+    method: Method,
+    course: Course,
+    folder: RunFolder,
+    observer: Observer,
+    found: Mapping[str, OfflineOutcome],
+) -> Outcome:
+    settings = method.settings
     handshake = run_offline(grid, members, settings, Training.name)
     folder.write_json(offline_file(Training.name), handshake.to_json())
     found_jobs = {program: outcome.job for program, outcome in found.items()}
@@ -74,7 +90,7 @@ def train_sealed(
     while stage <= settings.self_training:
         rounds.stage(stage)
         stage += 1
-    return rounds.outcome(found_jobs.get(BASIS, ""), agreed.stages)
+    return rounds.outcome(found_jobs.get(BASIS, ""), course.agreed.stages)
 
 
 @dataclass

@@ -254,7 +254,8 @@ class Party:
                 f"The card of {self.name!r} was shown for job {pending.job} and begins no other: "
                 "start the run again."
             )
-        if not self.secrets.simulated:
+        # Keys for training alone count as the run that they are for.
+        if not self.secrets.simulated and self.spec.program.edges:
             self.begun.count(self.policy.jobs_a_day)
         self._write(replace(pending, job=job))
 

@@ -309,7 +309,7 @@ class TrainingJob:
 
 def _sha(data: Data) -> bytes:
     """Hash of some bytes; members in one process are handed the same ones."""
-    for known, found in _hashed:
+    for known, found in tuple(_hashed):
         if known is data and isinstance(data, bytes):
             return found
     found = hashlib.sha256(data).digest()

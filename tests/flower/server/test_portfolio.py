@@ -21,6 +21,7 @@ from fedlap_app.privacy.policy import SAFE
 def several(settings):
     return replace(
         settings, method="fedlap+", model="portfolio", backend="mask", rounds=3, hidden="8",
+        training_backend="plain",
         vectors=12, rank=6, block=4, structure_width=8, self_training=1,
     )  # fmt: skip
 
