@@ -12,6 +12,7 @@ from fedlap_app.methods.base import Schema
 from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.registry import method_class
+from fedlap_app.models.calibration import temperature_of, tempered
 from fedlap_app.models.evaluation import Evaluation, log_probabilities_of, score
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.models.parameters import load_parameters
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Log-probabilities of the classes for every node (n, classes), and their scores."""
+    """Log-probabilities of the classes for every node (n, classes), calibrated, and their scores.
+
+    The temperature is that of the part's own validation nodes.
+    """
 
     log_probabilities: NDArray[np.float32]
     evaluation: Evaluation
+    temperature: float = 1.0
 
     @property
     def classes(self) -> NDArray[np.int64]:
@@ -75,7 +80,10 @@ def predict_part(
         inputs = method.inputs(subgraph, {BASIS: basis} if basis is not None else {})
         network = network_of(settings, model, subgraph).to(inputs.device)
         found = log_probabilities_of(network, inputs)
-    return Prediction(found, score(found, inputs))
+    nodes = inputs.splits["val"]
+    temperature = temperature_of(found[nodes], subgraph.labels[nodes])
+    calibrated = tempered(found, temperature).astype(np.float32)
+    return Prediction(calibrated, score(found, inputs), temperature)
 
 
 def network_of(settings: Settings, model: ModelFile, subgraph: Subgraph) -> "nn.Module":

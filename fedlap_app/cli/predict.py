@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import click
+import numpy as np
 
 from fedlap_app.api.stores import find_basis, find_encoding, read_model, roots_of
 from fedlap_app.errors import DataError
@@ -19,7 +20,7 @@ from fedlap_app.settings import parse_settings
 from fedlap_app.store import places
 from fedlap_app.store.files import write_shared
 
-Row = tuple[str, str, str]
+Row = tuple[str, ...]
 
 
 @click.command(epilog="Example: fedlap predict orgs/bank-00 --run ~/.fedlap/runs/20260101-...")
@@ -35,7 +36,8 @@ Row = tuple[str, str, str]
 def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
     """Predict the class of every node of an organisation FOLDER.
 
-    Writes FOLDER/predictions.csv with the columns id, predicted and probability.
+    Writes FOLDER/predictions.csv with the columns id, predicted, probability and p_CLASS for every
+    class; probabilities are calibrated on the organisation's own validation nodes.
     """
     path = run_folder / FILE if run_folder else _newest_model(folder)
     model = read_model(path)
@@ -53,7 +55,7 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
             "only the model in the organisation's own store has them, and keep its data as it was"
         )
     rows, accuracy = _rows(folder, subgraph, model, run_folder)
-    target = _write(folder, rows)
+    target = _write(folder, rows, subgraph.classes)
     report = {"predictions": str(target), "nodes": len(rows), "accuracy_test": accuracy}
     if as_json:
         click.echo(json.dumps(report))
@@ -90,20 +92,19 @@ def _rows(
     basis = find_basis(stores, subgraph, model.basis) if model.basis else None
     encoding = find_encoding(stores, subgraph.name, model)
     found = predict_part(subgraph, model, basis, encoding)
+    shares = np.exp(found.log_probabilities.astype(np.float64))
     rows = [
-        (str(node), subgraph.classes[index], f"{probability:.6f}")
-        for node, index, probability in zip(
-            subgraph.ids, found.classes, found.probabilities, strict=True
-        )
+        (str(node), subgraph.classes[index], f"{row[index]:.6f}", *(f"{p:.6f}" for p in row))
+        for node, index, row in zip(subgraph.ids, found.classes, shares, strict=True)
     ]
     scores = found.evaluation.test
     return rows, scores.accuracy if scores.count else None
 
 
-def _write(folder: Path, rows: list[Row]) -> Path:
+def _write(folder: Path, rows: list[Row], classes: tuple[str, ...]) -> Path:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(("id", "predicted", "probability"))
+    writer.writerow(("id", "predicted", "probability", *(f"p_{name}" for name in classes)))
     writer.writerows(rows)
     target = folder / "predictions.csv"
     write_shared(target, buffer.getvalue().encode())
