@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.api.confidence import softened, temperature
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.encoding import Encoding
 from fedlap_app.graphs.snapshot import Changes, Snapshot
@@ -17,6 +16,7 @@ from fedlap_app.methods.base import WHOLE, Schema
 from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.kept import BASIS
 from fedlap_app.methods.registry import method_class
+from fedlap_app.models.calibration import temperature_of, tempered
 from fedlap_app.models.evaluation import Evaluation, log_probabilities_of, score
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.models.parameters import load_parameters
@@ -40,18 +40,16 @@ class Prediction:
 
     Attributes
     ----------
-    log_probabilities : (n, classes) of the classes.
+    log_probabilities : (n, classes) of the classes, calibrated on validation nodes whose row of
+        the basis has the same origin.
     evaluation : scores on the nodes whose label is known.
     origins : (n,) whether a node's row of the basis was computed, extended or is none.
-    confidence : (n,) probability of the likeliest class, as validation nodes of the same origin
-        have it.
     changes : of the graph since training; None: nobody kept what it was.
     """
 
     log_probabilities: NDArray[np.float32]
     evaluation: Evaluation
     origins: NDArray[np.str_]
-    confidence: NDArray[np.float64]
     changes: Changes | None = None
 
     @property
@@ -106,9 +104,9 @@ def predict_part(
         rows = reader.fit(before)
         inputs = reader.inputs(rows)
         found = reader.read(rows, inputs)
-        confidence = _confidence(reader, rows, found)
+        calibrated = _calibrated(reader, rows, found)
     changes = None if before is None else before.changes(subgraph)
-    return Prediction(found, score(found, inputs), rows.origins, confidence, changes)
+    return Prediction(calibrated, score(found, inputs), rows.origins, changes)
 
 
 def _encoding_of(part: Subgraph, model: ModelFile) -> Encoding | None:
@@ -172,10 +170,10 @@ class _Reader:
         return log_probabilities_of(network, inputs)[: self.part.num_nodes]
 
 
-def _confidence(reader: _Reader, rows: Rows, found: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Probabilities that are right on validation nodes with a row of the same origin."""
+def _calibrated(reader: _Reader, rows: Rows, found: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Log-probabilities that are right on validation nodes with a row of the same origin."""
     part, origins = reader.part, rows.origins
-    confidence = np.zeros(len(found))
+    calibrated = np.array(found)
     for origin in np.unique(origins).tolist():
         nodes, said = np.flatnonzero(part.val_mask), found
         if rows.U.shape[1]:
@@ -189,10 +187,9 @@ def _confidence(reader: _Reader, rows: Rows, found: NDArray[np.float32]) -> NDAr
                 others, has_row = reader.averaging.as_if_new(part, rows.U, nodes)
             nodes, tried = nodes[has_row], replace(rows, U=others)
             said = reader.read(tried, reader.inputs(tried))
-        divisor = temperature(said[nodes], part.labels[nodes])
         at = origins == origin
-        confidence[at] = np.exp(softened(found[at], divisor).max(axis=1))
-    return confidence
+        calibrated[at] = tempered(found[at], temperature_of(said[nodes], part.labels[nodes]))
+    return calibrated
 
 
 def network_of(settings: Settings, model: ModelFile, subgraph: Subgraph) -> "nn.Module":

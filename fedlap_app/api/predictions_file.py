@@ -86,7 +86,7 @@ def predict_folder(folder: Path, run_folder: Path | None = None) -> Written:
         writer = csv.writer(buffer, lineterminator="\n")
         shares = [f"p_{name}" for name in part.classes]
         writer.writerow(("id", "predicted", "probability", "basis", "confidence", *shares))
-        columns = (part.ids, found.classes, found.probabilities, found.origins, found.confidence)
+        columns = (part.ids, found.classes, found.probabilities, found.origins, found.probabilities)
         probabilities = np.exp(found.log_probabilities)
         for node, best, probability, origin, confidence, row in zip(
             *columns, probabilities, strict=True

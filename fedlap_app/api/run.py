@@ -185,7 +185,7 @@ class Run:
             "predicted": names[found.classes[rows]],
             "probability": found.probabilities[rows],
             "basis": found.origins[rows],
-            "confidence": found.confidence[rows],
+            "confidence": found.probabilities[rows],
         }
         columns = {f"p_{name}": probabilities[:, at] for at, name in enumerate(part.classes)}
         table = pd.DataFrame({**frame, **columns})

@@ -37,6 +37,9 @@ def test_the_basis_is_found_in_the_stores_of_the_run(tmp_path, where):
     frame = run.predict("bank-01")
     assert [row["id"] for row in rows] == list(frame["id"])
     assert [row["predicted"] for row in rows] == list(frame["predicted"])
+    for name in run.organisations[0].classes:
+        shares = [float(row[f"p_{name}"]) for row in rows]
+        assert shares == pytest.approx(list(frame[f"p_{name}"]), abs=1e-5)
 
 
 def test_a_saved_run_has_the_basis_inside(tmp_path):
