@@ -47,7 +47,7 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
     if found.outdated and changes is not None:
         click.echo(
             f"{100 * changes.share:.0f} % of the graph changed, more than "
-            f"{100 * MANY_CHANGES:.0f} %: train again"
+            f"{100 * MANY_CHANGES:.0f} %: train again, or `fedlap update`"
         )
 
 

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.api.organisations import Organisations, in_memory, named_by
+from fedlap_app.api.prediction import predict_part
 from fedlap_app.api.run import Run
 from fedlap_app.api.training import train
 from fedlap_app.errors import ConfigError
+from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.graphs.times import read_dated, split_by_time
 from fedlap_app.graphs.without import without
@@ -119,7 +121,7 @@ def bench_arrivals(
 
 def one_seed(settings: Settings, share: float, *, by_time: bool = False) -> Arrivals:
     """Measure one seed."""
-    parts = _by_time(settings, share) if by_time else _at_random(settings, share)
+    parts = past_and_now(settings, share) if by_time else _at_random(settings, share)
     earlier, later = (in_memory(each, seed=settings.seed) for each in parts)
     known = {node for part in earlier for node in part.ids.tolist()}
     run, had = (train(each, preset=settings) for each in (earlier, later))
@@ -161,8 +163,18 @@ def _at_random(settings: Settings, share: float) -> tuple[list[Subgraph], list[S
     return [without(part, gone) for part in orgs], list(orgs)
 
 
-def _by_time(settings: Settings, share: float) -> tuple[list[Subgraph], list[Subgraph]]:
-    """Parts as they were before the last labelled nodes came, and as they are."""
+def past_and_now(settings: Settings, share: float) -> tuple[list[Subgraph], list[Subgraph]]:
+    """Parts as they were before the last labelled nodes came, and as they are.
+
+    Parameters
+    ----------
+    settings
+        They name organisation folders whose tables have times.
+    share
+        Of the labelled nodes, the last ones: test nodes.
+    """
+    if not 0.0 < share < 1.0:
+        raise ConfigError(f"share = {share} of the nodes: give a number between 0 and 1")
     if not settings.data:
         raise ConfigError("no benchmark here has times: name organisation folders with --data")
     orgs = named_by(settings)
@@ -182,6 +194,33 @@ def _predicted(run: Run, orgs: Organisations) -> "pd.DataFrame":
 
     frames = [run.predict(part.name, data=part) for part in orgs]
     return pd.concat(frames).set_index("id")
+
+
+def accuracy_later(run: Run, later: Organisations) -> dict[str, tuple[int, int]]:
+    """Of every organisation's test nodes that came after training: right ones, and all.
+
+    Parameters
+    ----------
+    run
+        What was trained before.
+    later
+        The same organisations with the nodes that came since.
+    """
+    known = {node for part in run.organisations for node in part.ids.tolist()}
+    together = None
+    if method_class(run.settings.method).pooled:
+        whole = join(list(later))
+        together = dict(zip(whole.ids, predict_part(whole, run.model_file).classes, strict=True))
+    found = {}
+    for part in later:
+        new = np.array([node not in known for node in part.ids.tolist()]) & part.test_mask
+        if together is None:
+            names = run.predict(part.name, data=part)["predicted"].to_numpy()
+            right = names == np.array(part.classes, dtype=object)[part.labels]
+        else:
+            right = np.array([together[node] for node in part.ids]) == part.labels
+        found[part.name] = int((right & new).sum()), int(new.sum())
+    return found
 
 
 def _features_alone(run: Run, part: Subgraph) -> NDArray[np.object_]:

@@ -159,9 +159,10 @@ class Krylov(Program):
 
     def prepare(self, part: Subgraph, root: Path, spec: str, data: str, *, durable: bool) -> None:
         """Keep the old basis for the data of now, if that is what was asked for."""
+        if not self.keep_start:
+            return
         bases = Bases(root / "basis", durable=durable)
-        known = any((facts.data, facts.spec) == (data, spec) for facts in bases.facts())
-        if not self.keep_start or known:
+        if any((facts.data, facts.spec) == (data, spec) for facts in bases.facts()):
             return
         old = self.start_of(part, root)
         changed = 0.0 if old.graph is None else old.graph.changes(part).share
