@@ -95,6 +95,15 @@ class Policy:
     publish_model: bool = False
     most_feature_moments: int | None = 10
 
+    @property
+    def weaker(self) -> tuple[str, ...]:
+        """Keys whose values allow more than the defaults, for the organisation's own log."""
+        return tuple(
+            key_of(entry.name)
+            for entry in fields(Policy)
+            if _allows_more(entry.name, getattr(self, entry.name), getattr(SAFE, entry.name))
+        )
+
 
 SAFE = Policy()
 SIMULATED = Policy(
@@ -119,6 +128,18 @@ SIMULATED = Policy(
     publish_model=True,
     most_feature_moments=None,
 )
+
+
+def _allows_more(name: str, value: Any, safe: Any) -> bool:  # noqa: ANN401 - of any key
+    if value == safe or safe is None:
+        return False
+    if name == "backends":
+        return value is None or not {*value} <= {*safe}
+    if name == "least_scored_nodes":
+        return bool(value < safe)
+    if isinstance(safe, bool) or not isinstance(safe, int):
+        return True
+    return value is None or bool(value > safe)
 
 
 def read_policy(folder: Path, absent: Policy = SAFE) -> Policy:

@@ -7,6 +7,7 @@ out the data, and no more.
 """
 
 import json
+import logging
 import re
 
 from flwr.app import ArrayRecord, RecordDict
@@ -25,6 +26,7 @@ from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.policy import Policy
 from fedlap_app.store.rewritten import RewrittenFile
 
+_log = logging.getLogger("fedlap")
 _MOST_RECORDS = 4
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _JOB = re.compile(r"[0-9A-Za-z]{1,64}")
@@ -34,6 +36,8 @@ _LATE: dict[int, str] = {Late.EVALUATE: "the scoring", Late.KEEP: "the keeping"}
 def join(organisation: Organisation, run: int) -> None:
     """Bind a run to its settings, if the organisation's policy allows them."""
     _require_allowed(organisation.policy, organisation.method)
+    if organisation.deployed:
+        _say_what_is_weaker(organisation, run)
     with organisation.store.lock():
         runs = Runs(organisation)
         began = _record(organisation, run).read() or {"settings": runs.settings_of(run)}
@@ -179,6 +183,19 @@ def _require_planned(method: Method, task: Task, number: int, *, alone: bool) ->
             f"round {number} of stage {task.stage} is beyond rounds = {settings.rounds} or "
             f"self-training = {settings.self_training} of this run: start a new run"
         )
+
+
+def _say_what_is_weaker(organisation: Organisation, run: int) -> None:
+    """A line in the organisation's own log for whatever its policy allows beyond the defaults."""
+    policy, method = organisation.policy, organisation.method
+    shown = {
+        "the server sees single gradients (server-steps)": method.single_gradients,
+        "the server sees histograms of its labels (score-histograms)": method.settings.score_bins,
+        "its policy allows more than the defaults in " + ", ".join(policy.weaker): policy.weaker,
+    }
+    for what, applies in shown.items():
+        if applies:
+            _log.warning("%s, run %s: %s", organisation.name, run, what)
 
 
 def _require_short(content: RecordDict, task: Task, method: Method) -> None:
