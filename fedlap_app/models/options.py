@@ -131,7 +131,7 @@ class TrainingOptions(Options):
 
     title: ClassVar[str] = "Training"
 
-    rounds: int = knob(40, "training rounds", low=1, high=100_000)
+    rounds: int = knob(34, "training rounds", low=1, high=100_000)
     local_epochs: int = knob(3, "epochs per round at each organisation", low=1, high=10_000)
     patience: int = knob(
         10, "rounds without a better validation score before training ends; 0: never", low=0

@@ -64,17 +64,24 @@ class BasisBranch(StructureModel):
     def __init__(self, spec: StructureSpec, reading: Reading) -> None:
         super().__init__(spec)
         self.reading = reading
+        self._scaled: tuple[Tensor, Tensor] | None = None
 
     def logits(self, tensors: GraphTensors) -> Tensor:
         """Logits of all nodes from their rows of the basis."""
         if tensors.basis is None or tensors.eigenvalues is None:
             raise ConfigError("The model reads a spectral basis, but none is attached to the data.")
-        scale = torch.zeros(self.spec.rank, 1, device=tensors.device)
-        weights = self.reading.weights(tensors.eigenvalues.cpu().numpy().astype(np.float64))
-        found = min(len(weights), self.spec.rank)
-        scale[:found, 0] = torch.from_numpy(weights[:found].astype(np.float32))
-        features = tensors.basis[:, : self.spec.rank] @ (scale * self.W)
+        features = tensors.basis[:, : self.spec.rank] @ (self._scale(tensors.eigenvalues) * self.W)
         return StructureHead.forward(self, features)
+
+    def _scale(self, eigenvalues: Tensor) -> Tensor:
+        """Weights of the columns, (rank, 1), worked out once for the same eigenvalues."""
+        if self._scaled is None or self._scaled[0] is not eigenvalues:
+            scale = torch.zeros(self.spec.rank, 1, device=eigenvalues.device)
+            weights = self.reading.weights(eigenvalues.cpu().numpy().astype(np.float64))
+            found = min(len(weights), self.spec.rank)
+            scale[:found, 0] = torch.from_numpy(weights[:found].astype(np.float32))
+            self._scaled = eigenvalues, scale
+        return self._scaled[1]
 
     def roughness(self, tensors: GraphTensors) -> Tensor | float:
         """The regulariser of W."""
