@@ -41,9 +41,10 @@ def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
             "num-classes": subgraph.num_classes,
             "num-features": subgraph.num_features,
             "num-examples": int(subgraph.train_mask.sum()),
-            "num-nodes": subgraph.num_nodes if organisation.method.counts_nodes else 0,
         }
     )
+    if organisation.method.counts_nodes:
+        member["num-nodes"] = subgraph.num_nodes
     return RecordDict({"member": member})
 
 

@@ -18,7 +18,8 @@ from fedlap_app.settings import Settings
 from fedlap_app.version import VERSION
 
 _TEXTS = ("name", "version", "settings", "schema")
-_COUNTS = ("num-classes", "num-features", "num-examples", "num-nodes")
+_COUNTS = ("num-classes", "num-features", "num-examples")
+_NODES = "num-nodes"  # only where the method counts them
 _LONGEST = 200
 _LARGEST = 2**53
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
@@ -145,6 +146,7 @@ def _member(reply: Message) -> Member:
     record, node = reply.content.get("member"), reply.metadata.src_node_id
     texts = [record.get(key) for key in _TEXTS] if isinstance(record, ConfigRecord) else []
     counts = [record.get(key) for key in _COUNTS] if isinstance(record, ConfigRecord) else []
+    counts += [record.get(_NODES, 0)] if isinstance(record, ConfigRecord) else []
     plain = texts and all(isinstance(each, str) and len(each) <= _LONGEST for each in texts)
     if not plain or not all(isinstance(n, int) and 0 <= n < _LARGEST for n in counts):
         raise RunError(
