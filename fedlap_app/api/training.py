@@ -74,8 +74,8 @@ def train(
         What `load`, `read` or `split` gave.
     method
         "fedlap+" (spectral basis; the default, unless a preset has another), "fedlap" (learned
-        structure features), "fedavg", "local" or "central"; or a `Method` of your own, its class
-        or an object with options.
+        structure features), "fedavg", "local", "central" or another of those that
+        docs/settings.md lists; or a `Method` of your own, its class or an object with options.
     preset
         A preset file, the name of one that comes with the project ("cora"), or `Settings`. What
         it says about the data is left to `orgs`.

@@ -45,12 +45,13 @@ def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
             "num-features": subgraph.num_features,
             "num-categories": subgraph.kinds.count(CATEGORY),
             "num-inputs": subgraph.num_inputs,
-            "num-nodes": subgraph.num_nodes if organisation.method.counts_nodes else 0,
             "asks": organisation.asks,
         }
     )
     if not organisation.settings.sealed:  # sealed sums tell the members themselves if it is 0
         member["num-examples"] = int(subgraph.train_mask.sum())
+    if organisation.method.counts_nodes:
+        member["num-nodes"] = subgraph.num_nodes
     return RecordDict({"member": member})
 
 

@@ -26,10 +26,12 @@ _COUNTS = {
     "num-features": "features",
     "num-categories": "categories",
     "num-inputs": "inputs",
-    "num-nodes": "nodes",
     "asks": "asks",
 }
-_EXAMPLES = "num-examples"  # of training that is not sealed
+_SOMETIMES = {
+    "num-examples": "examples",  # of training that is not sealed
+    "num-nodes": "nodes",  # where the method counts them
+}
 _LONGEST = 200
 _LARGEST = 2**53
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
@@ -180,12 +182,12 @@ def _member(reply: Message) -> Member:
     counts: dict[str, int] = {}
     if isinstance(record, ConfigRecord):
         told = {field: record.get(key) for key, field in _COUNTS.items()}
-        told["examples"] = record.get(_EXAMPLES, 0)
+        told |= {field: record.get(key, 0) for key, field in _SOMETIMES.items()}
         counts = {
             field: n for field, n in told.items() if isinstance(n, int) and 0 <= n < _LARGEST
         }
     plain = texts and all(isinstance(each, str) and len(each) <= _LONGEST for each in texts)
-    if not plain or len(counts) <= len(_COUNTS):
+    if not plain or len(counts) < len(_COUNTS) + len(_SOMETIMES):
         raise RunError(
             f"node {node} does not say who it is as this version does: install version "
             f"{VERSION} there"

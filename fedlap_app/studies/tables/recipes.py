@@ -34,12 +34,15 @@ class System:
         What the paper calls it; empty: it has none.
     raw
         Whether raw features of other organisations are read.
+    shows
+        What organisations see of each other's data besides models, if no program says it.
     """
 
     name: str
     method: str
     paper: str = ""
     raw: bool = False
+    shows: str = ""
 
 
 @cache
@@ -80,7 +83,13 @@ def systems(names: Sequence[str] = ()) -> list[System]:
                 f"{nearest(name, known)!r}"
             )
     return [
-        System(name, facts.get("method", name), facts.get("paper", ""), facts.get("raw", False))
+        System(
+            name,
+            facts.get("method", name),
+            facts.get("paper", ""),
+            facts.get("raw", False),
+            facts.get("shows", ""),
+        )
         for name, facts in ((name, known[name]) for name in wanted)
     ]
 

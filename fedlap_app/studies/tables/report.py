@@ -61,6 +61,7 @@ def _row(
         "seconds": statistics.mean(result.seconds for result in own),
         **exposure_of(first),
         "raw": first.system.raw,
+        "shows": first.system.shows,
     }
 
 

@@ -124,6 +124,8 @@ def _price(rows: Sequence[Row]) -> list[str]:
         shown.append(f"{max(row['vectors'] for row in rows)} vectors")
     if first["feature_sums"]:
         shown.append(f"feature sums, {first['feature_sums']} hops")
+    if first["shows"]:
+        shown.append(first["shows"])
     if first["raw"]:
         shown.append("raw features")
     return [f"{up:.1f}", f"{seconds:.0f}", ", ".join(shown) or "models"]
