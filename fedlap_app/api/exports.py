@@ -71,7 +71,8 @@ def _table(path: Path) -> "pd.DataFrame":
     try:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
-        return pd.read_csv(path, dtype_backend="numpy_nullable").astype(object)
+        found = pd.read_csv(path, dtype_backend="numpy_nullable")
+        return found.astype(object).where(found.notna(), None)
     except (OSError, ValueError) as error:
         raise DataError(
             f"{path} cannot be read as a table ({error}): give CSV or Parquet"
