@@ -10,7 +10,7 @@ export FLWR_DISABLE_UPDATE_CHECK := 1
 export FLWR_TELEMETRY_ENABLED := 0
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint
+.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint docs
 .PHONY: bench clean
 
 help:  ## list the targets
@@ -52,6 +52,10 @@ lint: setup  ## ruff, mypy, who may import whom, and whether what is generated i
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/reference.py --check
+
+docs: setup  ## build the documentation as a site in build/site; any warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[site]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 browser: setup  ## open reports in Chromium, which is installed where it is missing (apt, as root)
 	@command -v chromium > /dev/null || { apt-get update -q && \

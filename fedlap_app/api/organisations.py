@@ -194,8 +194,8 @@ def read(folder: str | os.PathLike[str], *, directed: bool = False) -> Organisat
     Parameters
     ----------
     folder
-        Holds one organisation folder for each (org.toml, nodes.csv, edges.csv; README, "Your own
-        data").
+        Holds one organisation folder for each (org.toml, nodes.csv, edges.csv; see
+        docs/own-data.md).
     directed
         Keep the direction of edges.
     """

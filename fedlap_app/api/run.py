@@ -304,7 +304,7 @@ class Run:
         facts = self.summary
         return (
             f"Run({facts['method']} on {facts['dataset']}, {facts['clients']} organisations, "
-            f"{facts['rounds']} rounds: {scored})"
+            f"{facts['rounds']} {'round' if facts['rounds'] == 1 else 'rounds'}: {scored})"
         )
 
     @property

@@ -159,7 +159,9 @@ def _newest(folder: Path, stores: Sequence[Path]) -> ModelFile:
 
 def _rounds(store: Path) -> list[dict[str, Any]]:
     """Rounds that the newest training job noted; a damaged line is left out."""
-    files = sorted(store.glob("jobs/train-*/rounds.jsonl"), key=lambda path: path.stat().st_mtime_ns)
+    files = sorted(
+        store.glob("jobs/train-*/rounds.jsonl"), key=lambda each: each.stat().st_mtime_ns
+    )
     rows = []
     for line in files[-1].read_text(encoding="utf-8").splitlines() if files else ():
         with suppress(ValueError):

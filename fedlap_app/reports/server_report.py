@@ -140,7 +140,7 @@ def _learning(run: RunFacts) -> list[Chart | Table | Words]:
             )
         )  # fmt: skip
     if not charts:
-        return [Words(["Scores of single rounds stay with the organisations, in their own reports."])]
+        return [Words(["Scores of single rounds stay with the organisations and their reports."])]
     return charts
 
 

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[2] / "docker"
 NAMES = ("compose.yml", "compose.tls.yml", "compose.gpu.yml")
 BANKS = ("bank-00", "bank-01", "bank-02")
 PREDICTS = {f"predict-{number:02d}" for number in range(3)}
-ONCE = {"setup", "run", *PREDICTS}
+ONCE = ("setup", "register", "run", *sorted(PREDICTS))
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,8 @@ class Coordinator:
     def __init__(self, names: Sequence[str], choices: Choices, checkpoints: Checkpoints) -> None:
         if len(names) < choices.program.least_members:
             raise RunError(
-                f"{len(names)} organisation takes part; the offline phase needs two or more"
+                f"{len(names)} organisation takes part; the offline phase needs two or more: add "
+                "one, or train with the method fedavg or central"
             )
         self.names = tuple(sorted(names))
         self.choices = choices
