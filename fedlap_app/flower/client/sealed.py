@@ -73,7 +73,7 @@ def _weigh(organisation: Organisation, state: TrainingState, asked: Asked) -> An
             return Answer(mark=state.job.mark)
         weight = float(organisation.method.weight(organisation))
         body = state.job.weigh(turn.attempt, turn.members, weight)
-        training_ledger.enter_sealed(organisation, state.home, turn, state.job.keys.key_id)
+        training_ledger.enter_sealed(organisation, state.home, turn, state.job)
         return Answer(body, state.job.mark)
 
 
@@ -105,7 +105,7 @@ def _turn(organisation: Organisation, state: TrainingState, asked: Asked) -> Ans
         return Answer(mark=mark)
     with organisation.store.lock():
         body = state.job.seal(turn, change, scores)
-        training_ledger.enter_sealed(organisation, state.home, turn, state.job.keys.key_id)
+        training_ledger.enter_sealed(organisation, state.home, turn, state.job)
     return Answer(body, mark)
 
 
@@ -116,7 +116,7 @@ def _publish(organisation: Organisation, state: TrainingState, asked: Asked) -> 
         body = state.released()
         last = asked.turn.stage == organisation.settings.self_training
         training_ledger.enter_sealed(
-            organisation, state.home, asked.turn, state.job.keys.key_id, published=body, last=last
+            organisation, state.home, asked.turn, state.job, published=body, last=last
         )
         if last:
             ration.finish(organisation, asked.task.run)

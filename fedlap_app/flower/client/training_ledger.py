@@ -3,6 +3,7 @@
 Models travel in the clear but for TLS: the server reads each update, all read their average.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
@@ -25,8 +26,9 @@ from fedlap_app.privacy.ledger import (
     Entry,
     Ledger,
 )
-from fedlap_app.store.packing import Data
+from fedlap_app.store.packing import Data, unpack
 from fedlap_app.sums.training.agreed import KEPT, Turn
+from fedlap_app.sums.training.job import TrainingJob
 
 
 def enter(
@@ -60,7 +62,7 @@ def enter_sealed(
     organisation: Organisation,
     task: Task,
     turn: Turn,
-    key: str,
+    job: TrainingJob,
     *,
     published: Data = b"",
     last: bool = False,
@@ -73,30 +75,48 @@ def enter_sealed(
         Who trains, and what for.
     turn
         What was asked.
-    key
-        Public name of the group key.
+    job
+        Its job, which has the keys.
     published
         What is told in the clear at the end of a stage.
     last
         Whether it is the last message of the job.
     """
-    store, job = organisation.store, training_job(task.run)
+    store, name = organisation.store, training_job(task.run)
 
     def facts() -> Mapping[str, Any]:
         method = organisation.settings.method
-        about = {"organisation": organisation.name, "phase": "training", "job": job}
+        about = {"organisation": organisation.name, "phase": "training", "job": name}
         return {**about, "method": method, "basis": ", ".join(task.found.values())}
 
-    ledger = Ledger.open(store.job(job).path, facts, durable=organisation.deployed, begun=False)
-    rounds = organisation.settings.rounds
-    number = rounds + KEPT + 1 if published else turn.number
-    kind = "sealed changes and scores" if 1 <= turn.number <= rounds else "sealed counts"
-    if published:
-        entry = Entry(SENT, "published counts", (SERVER, MEMBERS), (), (), 1, len(published))
-    else:
-        entry = Entry(SENT, kind, (NOBODY,), (MEMBERS,), (key,), 1, 1)
+    ledger = Ledger.open(store.job(name).path, facts, durable=organisation.deployed, begun=False)
+    number = organisation.settings.rounds + KEPT + 1 if published else turn.number
+    entries = [*_published(published)] if published else [*_sealed(job, turn)]
     step = replace(task, stage=turn.stage).step(number)
-    ledger.enter(step, 0, [entry], FINISHED if last else OPEN)
+    ledger.enter(step, 0, entries, FINISHED if last else OPEN)
+
+
+def _sealed(job: TrainingJob, turn: Turn) -> Iterator[Entry]:
+    """A sealed sum: the own part of it, and what all have opened."""
+    ids = (job.keys.key_id,)
+    if not turn.number:
+        kind, values = "sealed weights", 1
+    else:
+        shape = job.agreed.shape_of(turn)
+        kind = "sealed changes and scores" if shape.tensors else "sealed scores"
+        values = sum(each.size for each in shape.tensors) + shape.scores
+    yield Entry(SENT, kind, (NOBODY,), (MEMBERS,), ids, 1, values)
+    yield Entry(RECEIVED, f"sums of {kind}", (MEMBERS,), (), ids, 1, values)
+
+
+def _published(data: Data) -> Iterator[Entry]:
+    """What the server is told at the end of a stage."""
+    parts = unpack(data)
+    yield Entry(
+        SENT, "published counts", (SERVER,), (), (), 1, 2 * len(json.loads(bytes(parts[0])))
+    )
+    if len(parts) > 1:
+        yield Entry(SENT, "published model", (SERVER,), (), (), 1, 1)
 
 
 def is_last(method: Method, task: Task, number: int) -> bool:

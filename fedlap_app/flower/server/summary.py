@@ -58,7 +58,7 @@ def write_summary(
         "run_folder": str(folder.path),
         "method": settings.method,
         "dataset": settings.data or settings.dataset,
-        "clients": settings.clients or len(outcome.clients),
+        "clients": settings.clients or len(outcome.clients) or len(traffic),
         "seed": settings.seed,
         **outcome.summary(settings.metric),
         "bytes_up": {name: count.up for name, count in traffic.items()},

@@ -280,3 +280,24 @@ def test_sealed_training_ends_where_plain_training_does(sealed, observer):
         stage["rounds"] for stage in second["stages"]
     ]
     assert first["rounds"] < 60
+
+
+def test_the_ledger_says_that_nobody_reads_what_leaves(scene, observer):
+    summary = run(deployed(scene), scene.settings, observer)
+    folder = scene.store("bank-01") / "jobs" / training_job(summary["run_id"])
+    ledger = json.loads((folder / "ledger.json").read_text())
+    sent = {entry["kind"]: entry for entry in ledger["entries"] if entry["way"] == "sent"}
+    assert ledger["state"] == "finished"
+    assert sent.pop("published counts")["readable_by"] == ["server"]
+    assert {each: entry["messages"] for each, entry in sent.items()} == {
+        "sealed weights": 2, "sealed changes and scores": 6, "sealed scores": 4,
+    }  # fmt: skip
+    assert all(entry["readable_by"] == ["nobody"] for entry in sent.values())
+    assert all(entry["sum_readable_by"] == ["all members"] for entry in sent.values())
+
+
+def test_a_finished_job_leaves_no_key_behind(scene, observer):
+    run(deployed(scene), scene.settings, observer)
+    names = [path.name for path in scene.store("bank-01").iterdir()]
+    assert not [name for name in names if name.startswith("trainings-")]
+    assert [name.rpartition("-")[2] for name in names if name.startswith("training-")] == ["said"]
