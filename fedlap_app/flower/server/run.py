@@ -79,7 +79,7 @@ def _phases(
     read = (FeatureMoments.name,) if reads_together(members, method) else ()
     found = {
         program: _offline(grid, members, settings, program, board, told, folder)
-        for program in (*read, *settings.programs)
+        for program in (*settings.programs, *read)
     }
     own = {program: found[program] for program in (*read, *method.programs)}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))

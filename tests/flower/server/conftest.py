@@ -44,7 +44,7 @@ def observer():
 
 @pytest.fixture
 def settings():
-    """Three banks with 240 accounts, two rounds."""
+    """Three banks with 240 accounts, two rounds, features as they are."""
     return replace(
         Settings(),
         method="fedavg",
@@ -58,6 +58,7 @@ def settings():
         operator="sym",
         column_weights="none",
         hidden="8",
+        standardise="none",
         step_timeout=60.0,
     )
 
