@@ -76,10 +76,11 @@ class BasisBranch(StructureModel):
     def _scale(self, eigenvalues: Tensor) -> Tensor:
         """Weights of the columns, (rank, 1), worked out once for the same eigenvalues."""
         if self._scaled is None or self._scaled[0] is not eigenvalues:
-            scale = torch.zeros(self.spec.rank, 1, device=eigenvalues.device)
             weights = self.reading.weights(eigenvalues.cpu().numpy().astype(np.float64))
             found = min(len(weights), self.spec.rank)
-            scale[:found, 0] = torch.from_numpy(weights[:found].astype(np.float32))
+            with torch.inference_mode(mode=False):  # training reads it, too
+                scale = torch.zeros(self.spec.rank, 1, device=eigenvalues.device)
+                scale[:found, 0] = torch.from_numpy(weights[:found].astype(np.float32))
             self._scaled = eigenvalues, scale
         return self._scaled[1]
 
