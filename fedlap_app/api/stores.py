@@ -10,7 +10,7 @@ from fedlap_app.methods.kept import training_job
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
 
 SAVED = "stores"
@@ -44,7 +44,7 @@ def find_model(stores: Iterable[Path], name: str, run_id: int) -> ModelFile:
     """The model that an organisation kept of a run."""
     looked = list(stores)
     for store in looked:
-        path = store / "jobs" / training_job(run_id) / model_file.FILE
+        path = store / names.JOBS / training_job(run_id) / model_file.FILE
         if path.is_file():
             return read_model(path)
     raise DataError(

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.registry import method_class
 from fedlap_app.models.model_file import FILE, ModelFile
 from fedlap_app.settings import parse_settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.store.files import write_shared
 
 Row = tuple[str, str, str]
@@ -31,13 +32,21 @@ Row = tuple[str, str, str]
     default=None,
     help="run folder with the global model (default: the newest model in the folder's store)",
 )
+@click.option(
+    "--store-dir",
+    "store_dir",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="store-dir of the run, where that was another one than is known here",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
+def predict(folder: Path, run_folder: Path | None, store_dir: Path | None, as_json: bool) -> None:
     """Predict the class of every node of an organisation FOLDER.
 
     Writes FOLDER/predictions.csv with the columns id, predicted and probability.
     """
-    path = run_folder / FILE if run_folder else _newest_model(folder)
+    named = [store_dir.expanduser()] if store_dir else []
+    path = run_folder / FILE if run_folder else _newest_model(folder, named)
     model = read_model(path)
     settings = parse_settings(model.config)
     subgraph = read_folder(folder, directed=settings.directed)
@@ -52,7 +61,8 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
             f"{path} holds no structure features for the nodes of {folder}: leave --run out, since "
             "only the model in the organisation's own store has them, and keep its data as it was"
         )
-    rows, accuracy = _rows(folder, subgraph, model, run_folder)
+    roots = [*named, *roots_of(settings, run_folder)]
+    rows, accuracy = _rows(subgraph, model, _stores(folder, subgraph.name, roots))
     target = _write(folder, rows)
     report = {"predictions": str(target), "nodes": len(rows), "accuracy_test": accuracy}
     if as_json:
@@ -63,33 +73,34 @@ def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
         click.echo(f"accuracy on the own test nodes: {100 * accuracy:.2f} %")
 
 
-def _newest_model(folder: Path) -> Path:
-    simulated = places.stores_dir() / read_organisation(folder).name
-    found = sorted(
-        [
-            *folder.glob(f"store/jobs/train-*/{FILE}"),
-            *simulated.glob(f"jobs/train-*/{FILE}"),
-        ],
-        key=lambda path: path.stat().st_mtime_ns,
-    )
+def _stores(folder: Path, name: str, roots: Sequence[Path]) -> list[Path]:
+    """Where the organisation's store may be: a deployed one's own, or in a folder of stores."""
+    return [folder / "store", *(place for root in roots for place in (root / name, root))]
+
+
+def _newest_model(folder: Path, named: Sequence[Path]) -> Path:
+    stores = _stores(folder, read_organisation(folder).name, [*named, places.stores_dir()])
+    kept = [
+        path
+        for store in dict.fromkeys(stores)
+        for path in store.glob(f"{names.JOBS}/*/{FILE}")
+        if path.parent.name in names.TRAINING
+    ]
+    found = sorted(kept, key=lambda path: path.stat().st_mtime_ns)
     if not found:
         raise DataError(
             f"{folder} has no model in its store: name the run folder with --run, for example "
-            "--run ~/.fedlap/runs/NAME"
+            "--run ~/.fedlap/runs/NAME, or the folder of the stores with --store-dir"
         )
     return found[-1]
 
 
 def _rows(
-    folder: Path, subgraph: Subgraph, model: ModelFile, run_folder: Path | None
+    subgraph: Subgraph, model: ModelFile, stores: Sequence[Path]
 ) -> tuple[list[Row], float | None]:
     from fedlap_app.api.prediction import predict_part
 
-    basis = None
-    if model.basis:
-        roots = roots_of(parse_settings(model.config), run_folder)
-        stores = [folder / "store", *(root / subgraph.name for root in roots)]
-        basis = find_basis(stores, subgraph, model.basis)
+    basis = find_basis(stores, subgraph, model.basis) if model.basis else None
     found = predict_part(subgraph, model, basis)
     rows = [
         (str(node), subgraph.classes[index], f"{probability:.6f}")

@@ -32,6 +32,7 @@ from fedlap_app.privacy.federation import Federation, read_federation_file
 from fedlap_app.privacy.pins import merge_pins, org_pins
 from fedlap_app.privacy.policy import read_policy
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.room import disk_of
 from fedlap_app.studies.planning.shape import equal_parts
@@ -254,7 +255,7 @@ def _data(subgraph: Subgraph, federation: Federation) -> Iterator[Finding]:
 
 
 def _identity(data: Path, store: Path, name: str, federation: Federation) -> Finding:
-    path = store / "offline" / "identity"
+    path = store / names.OFFLINE / names.IDENTITY
     if not path.exists():
         return bad("identity", f"there is no {path}: run `fedlap keys request`, or name --store")
     found = Identity.load(path).fingerprint

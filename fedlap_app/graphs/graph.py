@@ -23,10 +23,10 @@ from fedlap_app.graphs.arrays import (
     strings,
     take_rows,
 )
-from fedlap_app.graphs.binary import read_arrays, write_arrays
 from fedlap_app.graphs.edges import edge_keys, simplify_edges
 from fedlap_app.graphs.splits import Masks
 from fedlap_app.graphs.subgraph import Subgraph, feature_arrays, features_from
+from fedlap_app.store.arrays import read_arrays, write_arrays
 
 CENTRAL = "central"
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError
+from fedlap_app.store import names
 
-FILE = "model.npz"
+FILE = names.MODEL
 _ABOUT = "about"
 
 

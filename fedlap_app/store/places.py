@@ -33,6 +33,11 @@ def cache_dir() -> Path:
     return _usual() / "cache"
 
 
+def turns_dir() -> Path:
+    """Locks of runs that share simulated stores."""
+    return home() / "turns"
+
+
 def runs_dir() -> Path:
     """One folder a run."""
     return home() / "runs"

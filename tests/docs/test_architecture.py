@@ -98,7 +98,6 @@ CHANGES = {
             "Again, ",
             "from fedlap_app.spectral.solvers.again import Again\n",
         ),
-        "fedlap_app/spectral/schedule.py": ("steps = {", '"again": _block_lanczos, '),
     },
     "program": {
         "fedlap_app/sums/programs/twice.py": PROGRAM,

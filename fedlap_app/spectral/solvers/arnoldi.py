@@ -10,6 +10,7 @@ orthonormal, this is the symmetric part of H.
 """
 
 import math
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.ritz import SmallProblem, pack_upper, unpack_upper
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -51,6 +52,21 @@ class Arnoldi(Solver):
         self.H = np.zeros((settings.vectors + 1, settings.vectors))
         self.step = 0
         self.mode = "norm"
+
+    @classmethod
+    def schedule(cls, settings: SolverSettings) -> Iterator[Round]:
+        """The first norm, then for each vector a product, its inner products and its norm."""
+        yield Round(0, 1)
+        for columns in range(1, settings.vectors + 1):
+            yield Round(1, 0)
+            yield from (Round(0, 1) for _ in range(columns + 1))
+        size = settings.vectors + 1
+        yield Round(0, size * (size + 1) // 2)
+
+    @classmethod
+    def multiplications(cls, settings: SolverSettings) -> int:
+        """One pass of Gram-Schmidt."""
+        return settings.vectors**2
 
     def _operand(self) -> Array | None:
         return np.ascontiguousarray(self.Q[:, -1:]) if self.mode == "expand" else None

@@ -20,6 +20,7 @@ made orthonormal when the sums are there, and the product with it, because L is 
   gets too large one round multiplies the accepted block itself (``refresh``).
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from fedlap_app.spectral import ordered
 from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.ritz import pack_upper, unpack_upper
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -106,6 +107,25 @@ class BlockLanczos(Solver):
         self.errors = np.zeros(0)
         self.ties = np.zeros((0, 0))
         self.tied = np.zeros(0, dtype=np.int64)
+
+    @classmethod
+    def schedule(cls, settings: SolverSettings) -> Iterator[Round]:
+        """A round a block, and the last sums."""
+        columns = last = 0
+        while columns < settings.vectors:
+            width = min(settings.block, settings.vectors - columns)
+            yield Round(width, columns * (last + width) + width * (width + 1) // 2)
+            columns, last = columns + width, width
+        yield Round(0, 3 * (columns * (columns + 1) // 2))
+
+    @classmethod
+    def multiplications(cls, settings: SolverSettings) -> int:
+        """Inner products and projections, block by block."""
+        columns = total = 0
+        for step in cls.schedule(settings):
+            total += 4 * columns * step.width + 6 * step.width**2
+            columns += step.width
+        return total
 
     def _operand(self) -> Array | None:
         if self.mode == "expand":

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.privacy.ledger import FINISHED, Entry, Ledger
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles, pack_arrays, unpack_arrays
 from fedlap_app.store.packing import Data, pack, pack_named, pieces, unpack, unpack_named
 from fedlap_app.sums.backend import InsecureWarning
@@ -108,7 +109,7 @@ class Job:
             public_key=self._public_key(pending),
         )
         if absent := handshake.absent():
-            self.party.note("missing-organisations.log", absent)
+            self.party.note(names.ABSENT, absent)
         handshake.require_partners()
         sealed = handshake.pair_messages()
         shown = () if self.party.spec.hide_topology else handshake.partners()
@@ -191,7 +192,7 @@ class Job:
         for peer, (found, border) in self._handshake(last).compare(sealed).items():
             sources, targets = border.ends(self.party.subgraph)
             path = self.party.note(
-                "edge-mismatch.log",
+                names.MISMATCH,
                 [f"only here, not at {peer}: {sources[i]} {targets[i]} {border.weights[i]:g}"
                  for i in found.unmatched],
             )  # fmt: skip

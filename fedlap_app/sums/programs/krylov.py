@@ -13,8 +13,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.spectral import totals as totals_of
 from fedlap_app.spectral.operators import UNNORMALISED, LocalOperator, make_operator
-from fedlap_app.spectral.schedule import Round, schedule
-from fedlap_app.spectral.solvers import SolverSettings
+from fedlap_app.spectral.solvers import Round, SolverSettings, schedule, solver_class
 from fedlap_app.sums.job.bases import Bases
 from fedlap_app.sums.program import Extent, Footprint, Program, Site
 from fedlap_app.sums.programs.krylov_half import QUALITY, KrylovHalf
@@ -52,6 +51,7 @@ class Krylov(Program):
 
     name: ClassVar[str] = "krylov"
     solution: ClassVar[str] = "ritz"
+    kept_as: ClassVar[str] = "basis"
 
     @classmethod
     def from_settings(cls, settings: Any) -> "Krylov":  # noqa: ANN401 - a room above
@@ -79,7 +79,8 @@ class Krylov(Program):
     @property
     def width(self) -> int:
         """Columns of the usual block product."""
-        return min(self.block, self.vectors) if self.solver == "block-lanczos" else 1
+        steps = solver_class(self.solver).schedule(self.solver_settings(0.0))
+        return next(step.width for step in steps if step.width)
 
     @property
     def allowed_operator(self) -> str:
@@ -110,6 +111,10 @@ class Krylov(Program):
         """What the solver needs to know, with the error of a sum."""
         return SolverSettings(self.vectors, self.block, noise)
 
+    def _solver_of(self, vectors: int) -> SolverSettings:
+        """Settings of a solver that finds so many vectors."""
+        return SolverSettings(vectors, min(self.block, vectors))
+
     def rows_of(self, subgraph: Subgraph) -> tuple[Any, Any | None]:
         """Rows of the adjacency matrix, and of its transpose where direction counts."""
         if not subgraph.directed:
@@ -139,7 +144,7 @@ class Krylov(Program):
         yield Round(0, totals_of.LENGTH)
         yield from schedule(
             self.solver,
-            SolverSettings(vectors, min(self.block, vectors)),
+            self._solver_of(vectors),
             phases=self.products,
             spike=self.operator == "regularised",
         )
@@ -169,28 +174,16 @@ class Krylov(Program):
         """Q, and Z where the solver keeps it; the finished rows; the block and small matrices."""
         vectors = self._found(extent)
         kept = min(self.kept, vectors)
-        matrices = 1 if self.solver == "arnoldi" else 2
+        solver = solver_class(self.solver)
+        matrices = 1 + solver.keeps_images
+        steps = solver.multiplications(self._solver_of(vectors))
         width = max(this.width for this in self.schedule(extent))
         return Footprint(
-            multiplications=rows * self._multiplications(vectors, kept, extent),
+            multiplications=rows * (steps + 3 * vectors**2 + vectors * kept),
             held=matrices * _NUMBER * rows * vectors,
             left=_NUMBER * rows * kept,
             state=_NUMBER * (2 * rows * width + 2 * vectors**2),
         )
-
-    def _multiplications(self, vectors: int, kept: int, extent: Extent) -> int:
-        """Multiplications with one own row of Q and Z."""
-        last = 3 * vectors**2 + vectors * kept
-        if self.solver == "arnoldi":
-            return last + vectors**2
-        if self.solver == "dcgs2":
-            return last + 5 * vectors**2 // 2
-        columns = total = 0
-        for this in self.schedule(extent):
-            if this.width:
-                total += 4 * columns * this.width + 6 * this.width**2
-                columns += this.width
-        return last + total
 
     def reveals(self, parts: Sequence[Subgraph]) -> dict[str, Any]:
         """What the rest of an audit puts into numbers."""
@@ -207,7 +200,7 @@ class Krylov(Program):
 
     def results(self, root: Path, *, durable: bool) -> Bases:
         """Finished bases of a store."""
-        return Bases(root / "basis", durable=durable)
+        return Bases(root / self.kept_as, durable=durable)
 
     def half(self, site: Site) -> KrylovHalf:
         """A member's half."""
