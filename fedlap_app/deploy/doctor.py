@@ -37,6 +37,7 @@ from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.room import disk_of
 from fedlap_app.studies.planning.shape import equal_parts
 from fedlap_app.studies.planning.traffic import traffic_of
+from fedlap_app.sums.choice import backend_class
 from fedlap_app.sums.identity import Identity
 from fedlap_app.version import VERSION
 
@@ -208,8 +209,11 @@ def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
         )
     else:
         yield good("settings", f"{settings.method}, {settings.rounds} rounds, {settings.backend}")
-    if settings.needs_basis and settings.backend == "plain":
-        yield soon("settings", "backend = 'plain' hides nothing from the server: take mask or ckks")
+    if settings.needs_basis and not backend_class(settings.backend).sealed:
+        yield soon(
+            "settings",
+            f"backend = '{settings.backend}' hides nothing from the server: take mask or ckks",
+        )
     if settings.backend == "ckks" and importlib.util.find_spec("tenseal") is None:
         yield bad("settings", "backend = 'ckks' needs the package tenseal: install it")
     if settings.trust_on_first_use:

@@ -18,6 +18,7 @@ from flwr.serverapp.strategy.fedopt import FedOpt
 from fedlap_app.errors import ConfigError
 from fedlap_app.flower.records import from_arrays, to_arrays
 from fedlap_app.flower.server.strategies import strategy_of
+from fedlap_app.knobs import handed
 from fedlap_app.methods.base import Method
 from fedlap_app.methods.step import MODEL, Floats, Kept, State, kept, moved, power, wide
 
@@ -54,7 +55,7 @@ class Step:
 
     def __init__(self, method: Method) -> None:
         strategy = method.settings.strategy
-        if strategy in _NO_MEAN:
+        if strategy in _NO_MEAN or handed("strategy", strategy) is not None:
             raise ConfigError(
                 f"strategy = {strategy!r} needs every organisation's own update and a sealed sum "
                 "has none: set training-backend = 'plain', which the policy of every organisation "

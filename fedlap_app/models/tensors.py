@@ -92,7 +92,7 @@ class GraphTensors:
                 f"{spec.num_classes}; give the model the number of classes of the data."
             )
         device = torch.device(device)
-        links = _NORMALISATION[spec.kind](Links.of(subgraph, relay=spec.relay))
+        links = _NORMALISATION.get(spec.kind, random_walk)(Links.of(subgraph, relay=spec.relay))
         targets = np.where(subgraph.train_mask, subgraph.labels, NO_LABEL)
         masks = (subgraph.train_mask, subgraph.val_mask, subgraph.test_mask)
         return cls(

@@ -11,7 +11,7 @@ from fedlap_app.store.job_files import JobFiles, pack_arrays, unpack_arrays
 from fedlap_app.store.packing import Data, pack, pack_named, pieces, unpack, unpack_named
 from fedlap_app.sums.backend import InsecureWarning
 from fedlap_app.sums.card import verify_cards
-from fedlap_app.sums.choice import make_backend, new_public_key
+from fedlap_app.sums.choice import make_backend
 from fedlap_app.sums.job import answered as last_answer
 from fedlap_app.sums.job import columns, entries, live
 from fedlap_app.sums.job.agreement import Agreement
@@ -137,7 +137,7 @@ class Job:
         spec = self.party.spec
         if not spec.program.sums:
             return b""
-        return new_public_key(spec.backend, spec.profile, sum_seed(pending.job_secret))
+        return spec.facts.new_public_key(spec.profile, sum_seed(pending.job_secret))
 
     def _handshake(self, last: Answered) -> Handshake:
         """The handshake as it was begun."""

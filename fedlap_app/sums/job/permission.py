@@ -67,7 +67,7 @@ class Permission:
         spec, secrets = self._party.spec, self._party.secrets
         shown = not spec.hide_topology or spec.program.shows_holders
         weaker = {
-            "the server reads every number (backend = 'plain')": spec.backend == "plain",
+            f"the server reads every number (backend = '{spec.backend}')": not spec.facts.sealed,
             "ciphertexts carry no pads (insecure-no-pads)": not is_padded(spec.profile),
             "the server learns who shares edges with whom": shown,
             "organisations that nobody pinned are accepted (trust-on-first-use)": secrets.trust,
