@@ -76,6 +76,7 @@ def test_a_strategy_as_an_object(train, given, named):
     [
         ({"strategy": 3}, "strategy = 3 is no strategy"),
         ({"strategy": dict}, "is no strategy"),
+        ({"strategy": FedProx}, "whose pull the clients compute"),
         ({"model": lambda features, classes: "net"}, "where a torch.nn.Module was expected"),
         ({"model": 3}, "wrong type"),
         ({"model": "Linaer"}, "is not one of"),

@@ -121,7 +121,6 @@ CHANGES = {
             "",
             '    patience_of_job: int = knob(0, "days", low=0)\n',
         ),
-        "pyproject.toml": ("[tool.flwr.app.config]\n", "# days\npatience-of-job = 0\n"),
     },
 }
 

@@ -63,7 +63,12 @@ def object_of(strategy: Any) -> dict[str, object]:  # noqa: ANN401 - whatever th
             "derived from flwr.serverapp.strategy.FedAvg"
         )
     # What a strategy wants of the clients is a setting here; Flower's sends it along.
-    if type(strategy) is FedProx:
+    if issubclass(type_of(strategy), FedProx):
+        if type(strategy) is not FedProx:
+            raise ConfigError(
+                f"strategy = {strategy!r} is derived from FedProx, whose pull the clients compute: "
+                "give an object of FedProx itself, or strategy = 'fedprox' with proximal_mu"
+            )
         return {"strategy": "fedprox", "proximal-mu": float(strategy.proximal_mu)}
     return {"strategy": hand_over("strategy", strategy)}
 

@@ -16,9 +16,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.ritz import SmallProblem, pack_upper, unpack_upper
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Round, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -40,16 +39,9 @@ class Arnoldi(Solver):
     keeps_images = False
     fields: ClassVar[tuple[str, ...]] = ("r", "H", "step")
 
-    def __init__(
-        self,
-        operator: LocalOperator,
-        settings: SolverSettings,
-        start: Array,
-        basis: Basis | None = None,
-    ) -> None:
-        super().__init__(operator, settings, start, basis)
+    def _begin(self, start: Array) -> None:
         self.r = np.ascontiguousarray(start[:, :1])
-        self.H = np.zeros((settings.vectors + 1, settings.vectors))
+        self.H = np.zeros((self.settings.vectors + 1, self.settings.vectors))
         self.step = 0
         self.mode = "norm"
 

@@ -145,6 +145,11 @@ class Solver(ABC):
         self.phase = 0
         self.middle = np.zeros((operator.nodes, 0))
         self.final = np.zeros(0)
+        self._begin(start)
+
+    @abstractmethod
+    def _begin(self, start: Array) -> None:
+        """Make the solver's own fields from the start block."""
 
     @classmethod
     @abstractmethod

@@ -27,9 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.spectral import ordered
-from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.ritz import pack_upper, unpack_upper
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Round, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -85,15 +84,8 @@ class BlockLanczos(Solver):
         "tied",
     )
 
-    def __init__(
-        self,
-        operator: LocalOperator,
-        settings: SolverSettings,
-        start: Array,
-        basis: Basis | None = None,
-    ) -> None:
-        super().__init__(operator, settings, start, basis)
-        width = min(start.shape[1], settings.vectors)
+    def _begin(self, start: Array) -> None:
+        width = min(start.shape[1], self.settings.vectors)
         self.candidates = np.ascontiguousarray(start[:, :width])
         self.level = np.ones(width)
         self.gain = np.ones(width)
@@ -101,9 +93,9 @@ class BlockLanczos(Solver):
         self.fresh = np.zeros(width, dtype=bool)
         self.last = 0
         self.gram = np.zeros((0, 0))
-        self.size = max(abs(operator.center), operator.spread, 2.0**-20)
-        self.scale = max(operator.spread, 2.0**-20)
-        self.shift = operator.center
+        self.size = max(abs(self.operator.center), self.operator.spread, 2.0**-20)
+        self.scale = max(self.operator.spread, 2.0**-20)
+        self.shift = self.operator.center
         self.errors = np.zeros(0)
         self.ties = np.zeros((0, 0))
         self.tied = np.zeros(0, dtype=np.int64)

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.spectral import ordered
-from fedlap_app.spectral.operators import LocalOperator
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Round, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -42,14 +41,7 @@ class Dcgs2(Solver):
     name = "dcgs2"
     fields: ClassVar[tuple[str, ...]] = ("candidate", "image", "ritz", "gain", "size")
 
-    def __init__(
-        self,
-        operator: LocalOperator,
-        settings: SolverSettings,
-        start: Array,
-        basis: Basis | None = None,
-    ) -> None:
-        super().__init__(operator, settings, start, basis)
+    def _begin(self, start: Array) -> None:
         self.candidate = np.ascontiguousarray(start[:, :1])
         self.image = self.candidate[:, :0]
         self.ritz = np.zeros((0, 0))
