@@ -75,6 +75,8 @@ quick |= dict(vectors=6, block=3)
 basis = fedlap.train(orgs, "fedlap+", backend="loud", solver="again", **quick).basis("bank-00")
 usual = fedlap.train(orgs, "fedlap+", backend="mask", **quick).basis("bank-00")
 assert abs(basis.eigenvalues - usual.eigenvalues).max() < 1e-6
+from fedlap_app.studies.planning.columns import COLUMNS
+assert "loud" in COLUMNS
 print("followed")
 """
 CHANGES = {
