@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import fedlap_app
 from fedlap_app.api.organisations import Organisations
 from fedlap_app.api.run import Run
-from fedlap_app.api.workplace import Workplace, folder_at, quietly
+from fedlap_app.api.workplace import Workplace, quietly
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.options import DataOptions
 from fedlap_app.knobs import (
@@ -102,7 +102,7 @@ def train(
     require_organisations(orgs)
     name, options = _named(method)
     chosen = settings_of(orgs, name, preset, {**options, **settings})
-    place = Workplace() if store is None else Workplace(folder_at(store, "store"))
+    place = Workplace() if store is None else Workplace(places.folder_at(store, "store"))
     line = ProgressLine()
     watch = (line if progress else None) if isinstance(progress, bool) else progress
     try:

@@ -63,7 +63,7 @@ def replaced(
     part = path.with_name(names.unfinished(path.name, writer))
     part.unlink(missing_ok=True)
     try:
-        with os.fdopen(_opened(part, _NEW, mode), "wb") as file:
+        with os.fdopen(opened(part, _NEW, mode), "wb") as file:
             yield file
             if durable:
                 file.flush()
@@ -85,7 +85,7 @@ def swap_private(path: Path, content: bytes) -> None:
     """
     folder, _, name = os.fspath(path).rpartition(os.sep)
     part = f"{folder}{os.sep}{names.unfinished(name)}"
-    handle = _opened(part, os.O_WRONLY | os.O_CREAT)
+    handle = opened(part, os.O_WRONLY | os.O_CREAT)
     try:
         if os.pwrite(handle, content, 0) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -111,7 +111,7 @@ def append_lines(path: Path, *lines: str) -> None:
     Whoever can send messages can fill a log.
     """
     full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
-    handle = _opened(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if full else os.O_APPEND))
+    handle = opened(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if full else os.O_APPEND))
     with os.fdopen(handle, "w" if full else "a", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
 
@@ -143,7 +143,7 @@ def is_private(path: Path) -> bool:
     return not stat.S_IMODE(path.stat().st_mode) & 0o077
 
 
-def _opened(path: Path | str, flags: int, mode: int = OWNER_ONLY) -> int:
+def opened(path: Path | str, flags: int, mode: int = OWNER_ONLY) -> int:
     """Open a file in a folder that is made when it is missing."""
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, flags, mode)

@@ -1,6 +1,5 @@
 """The client store: a local folder with one lock, atomic writes and one folder a job."""
 
-import io
 import json
 import re
 import shutil
@@ -9,9 +8,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, FedLapError
 from fedlap_app.store import names
@@ -82,11 +78,6 @@ class Store:
         """Delete the folder of a job."""
         shutil.rmtree(self.root / names.JOBS / _safe(job), ignore_errors=True)
 
-    @property
-    def common(self) -> "Folder":
-        """Folder of what is not bound to a job."""
-        return Folder(self.root / "common")
-
 
 class Folder:
     """Named files below a folder; a file is whole or absent, never in between."""
@@ -132,22 +123,6 @@ class Folder:
             return json.loads(self.read(name))
         except ValueError:
             raise StoreError(f"{self.path / name} is damaged: delete it and run again") from None
-
-    def write_array(self, name: str, array: NDArray[Any]) -> Path:
-        """Write one array in numpy's own format."""
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        return self.write(name, buffer.getvalue())
-
-    def read_array(self, name: str) -> NDArray[Any]:
-        """Read an array, memory-mapped and read-only."""
-        try:
-            array: NDArray[Any] = np.load(
-                self.path / _safe(name), mmap_mode="r", allow_pickle=False
-            )
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.path / name} cannot be read: {error}") from None
-        return array
 
 
 def _safe(name: str) -> str:

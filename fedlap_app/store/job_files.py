@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.store.files import write_private, writing
+from fedlap_app.store.files import opened, write_private, writing
 from fedlap_app.store.newest import Newest, write_all
 from fedlap_app.store.packing import Data, pack, pieces, unpack
 
@@ -64,7 +64,7 @@ class JobFiles:
     def write_at(self, name: str, offset: int, content: Sequence[Data]) -> None:
         """Write into a file that may be torn, because nothing counts on its content yet."""
         with writing(f"{self.prefix}{name}"):
-            handle = _private(self.at(name), os.O_WRONLY)
+            handle = opened(self.at(name), os.O_WRONLY | os.O_CREAT)
             try:
                 write_all(handle, content, offset)
                 if self.durable:
@@ -119,12 +119,3 @@ def _unreadable(path: str, error: object) -> RunError:
         f"{Path(path).name} of the store cannot be read ({reason}): was the store changed? Start "
         "a new job"
     )
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read, in a folder that is made when it is missing."""
-    try:
-        return os.open(path, flags | os.O_CREAT, 0o600)
-    except FileNotFoundError:
-        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(path, flags | os.O_CREAT, 0o600)
