@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from fedlap_app.errors import UnwritableError
+from fedlap_app.errors import RunError, UnwritableError
 from fedlap_app.store import names
 
 OWNER_ONLY = 0o600
@@ -136,6 +136,15 @@ def writing(name: str) -> Iterator[None]:
             f"{name} of the store cannot be written ({reason}): free some space or set store-dir "
             "to a folder that can be written, then start the run again"
         ) from error
+
+
+def unreadable(path: str, error: object) -> RunError:
+    """What to say of a file of a job that cannot be read."""
+    reason = error.strerror or "it is cut" if isinstance(error, OSError) else error
+    return RunError(
+        f"{Path(path).name} of the store cannot be read ({reason}): was the store changed? Start "
+        "a new job"
+    )
 
 
 def is_private(path: Path) -> bool:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.store.files import opened, write_private, writing
+from fedlap_app.errors import ProtocolError
+from fedlap_app.store.files import opened, unreadable, write_private, writing
 from fedlap_app.store.newest import Newest, write_all
 from fedlap_app.store.packing import Data, pack, pieces, unpack
 
@@ -58,7 +58,7 @@ class JobFiles:
             with Path(self.at(name)).open("rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise _unreadable(self.at(name), error) from None
+            raise unreadable(self.at(name), error) from None
         return unpack(memoryview(content), count)
 
     def write_at(self, name: str, offset: int, content: Sequence[Data]) -> None:
@@ -79,9 +79,9 @@ class JobFiles:
                 file.seek(offset)
                 content = file.read(size)
         except OSError as error:
-            raise _unreadable(self.at(name), error) from None
+            raise unreadable(self.at(name), error) from None
         if len(content) < size:
-            raise _unreadable(self.at(name), "it is cut")
+            raise unreadable(self.at(name), "it is cut")
         return content
 
     def drop(self, *names: str) -> None:
@@ -111,11 +111,3 @@ def unpack_arrays(data: Data) -> dict[str, NDArray[np.generic]]:
         arrays[name] = np.frombuffer(part, dtype=np.dtype(kind)).reshape(shape).copy()
         at += size
     return arrays
-
-
-def _unreadable(path: str, error: object) -> RunError:
-    reason = error.strerror or "it is cut" if isinstance(error, OSError) else error
-    return RunError(
-        f"{Path(path).name} of the store cannot be read ({reason}): was the store changed? Start "
-        "a new job"
-    )
