@@ -10,7 +10,8 @@ export FLWR_DISABLE_UPDATE_CHECK := 1
 export FLWR_TELEMETRY_ENABLED := 0
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow integration integration-ci faults lint bench clean
+.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint docs
+.PHONY: bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -52,18 +53,38 @@ lint: setup  ## ruff, mypy, who may import whom, and whether what is generated i
 	$(BIN)/lint-imports
 	$(BIN)/python docs/reference.py --check
 
+docs: setup  ## build the documentation as a site in build/site; any warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[site]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+browser: setup  ## open reports in Chromium, which is installed where it is missing (apt, as root)
+	@command -v chromium > /dev/null || { apt-get update -q && \
+		apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core; } || { \
+		echo "Chromium is missing and could not be installed: install it, then try again" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[browser]"
+	FEDLAP_BROWSER=$$(command -v chromium) $(BIN)/python -m pytest -m browser
+
+screenshots: setup  ## write docs/images anew
+	FEDLAP_BROWSER=$$(command -v chromium) $(BIN)/python docs/screenshots.py
+
 bench: setup  ## measure what the in-process grid costs
 	$(BIN)/fedlap bench grid $(ARGS)
 
 # Containers where there is a Docker engine, else the same services as processes of this machine.
 .PHONY: demo
 DEMO := -f docker/compose.yml $(if $(TLS),-f docker/compose.tls.yml) $(if $(GPU),-f docker/compose.gpu.yml)
-demo: setup  ## three banks, set-up, run and result; TLS=1 and GPU=1 add these
+demo: setup  ## three banks, a run, and what each ends with in demo/; TLS=1 and GPU=1 add these
 	@if docker info > /dev/null 2>&1; then \
-		docker compose $(DEMO) run --build --rm run; code=$$?; docker compose $(DEMO) down; exit $$code; \
+		docker compose $(DEMO) run --build --rm run; code=$$?; \
+		for bank in 00 01 02; do [ $$code = 0 ] || break; mkdir -p demo/bank-$$bank; \
+			docker compose $(DEMO) run --rm predict-$$bank; \
+			for file in predictions.csv report.html; do \
+				docker compose $(DEMO) cp superexec-$$bank:/organisation/data/$$file demo/bank-$$bank/; \
+			done; echo "bank-$$bank: demo/bank-$$bank"; done; \
+		docker compose $(DEMO) down; exit $$code; \
 	else \
 		echo "No Docker engine here: the same services run as processes of this machine." >&2; \
-		$(BIN)/python docker/processes.py $(filter %.yml,$(DEMO)); \
+		$(BIN)/python docker/processes.py $(filter %.yml,$(DEMO)) --results demo; \
 	fi
 
 clean:  ## remove what `make` made

@@ -11,6 +11,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from flwr.app import Context, Error, Message
 from flwr.common.constant import ErrorCode, SubStatus
@@ -79,6 +80,33 @@ def do_task(client: RuntimeHttpClient, kind: str) -> None:
         return
     push_message(client, reply, context)
     push_task_output(client, context, SubStatus.COMPLETED, "")
+    write_report(context)
+
+
+def write_report(context: Context) -> None:
+    """Write the organisation's own report once it keeps a newer model; the reply is gone already.
+
+    Whatever goes wrong here is told in the organisation's own log and stops nothing.
+    """
+    if "data-dir" not in context.node_config:
+        return
+    folder = Path(str(context.node_config["data-dir"]))
+    store = Path(str(context.node_config.get("store-dir", folder / "store")))
+    if not is_due(folder, store):
+        return
+    try:
+        from fedlap_app.reports.writing import report_organisation
+
+        _log.info("Report of this organisation: %s", report_organisation(folder, store=store))
+    except Exception:
+        _log.exception("The report of this organisation could not be written")
+
+
+def is_due(folder: Path, store: Path) -> bool:
+    """Whether the store holds a model that the report in the folder does not know."""
+    models = [path.stat().st_mtime_ns for path in store.glob("jobs/train-*/model.npz")]
+    page = folder / "report.html"
+    return bool(models) and (not page.is_file() or page.stat().st_mtime_ns < max(models))
 
 
 def _error(message: Message, reason: str) -> Message:

@@ -22,6 +22,7 @@ from compose_file import Service, read_services
 from places import Loopback, Namespaces
 
 BIN = Path(sys.executable).parent
+PREDICTS = "predict-"
 PATIENCE = 300.0  # seconds for a service to become healthy, and for a one-time service
 
 
@@ -86,6 +87,30 @@ class Fleet:
             _signal(process, signal.SIGKILL)
             process.wait()
         return process.returncode
+
+    def results(self, out: Path) -> None:
+        """Let every organisation predict, and copy what it and the server ended with.
+
+        Parameters
+        ----------
+        out
+            Folder of the copies: one for each organisation, and one for the server.
+        """
+        for name, service in self.place.services.items():
+            if name.startswith(PREDICTS) and self.run(name) == 0:
+                data = self.place.home(service) / "organisation" / "data"
+                (bank,) = service.mounts.values()
+                for file in ("predictions.csv", "report.html"):
+                    self._copy(data / file, out / bank / file)
+        pages = (self.place.root / "volumes").glob("coordinator/fedlap/runs/*/report.html")
+        for page in sorted(pages):
+            self._copy(page, out / "server" / page.name)
+
+    def _copy(self, source: Path, target: Path) -> None:
+        if source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+            say(f"{target.parent.name}: {target}")
 
     def command(self, service: Service) -> list[str]:
         """The process's own words."""
@@ -159,6 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--service", default="run")
     parser.add_argument("--root", type=Path, help="folder of volumes and logs (default: a new one)")
     parser.add_argument("--namespaces", action="store_true", help="as root: one for each party")
+    parser.add_argument("--results", type=Path, help="folder for predictions and reports")
     given = parser.parse_args(arguments)
     root = given.root or Path(tempfile.mkdtemp(prefix="fedlap-demo-"))
     services = read_services(given.files, os.environ)
@@ -166,7 +192,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with place, Fleet(place) as fleet:
             fleet.up(given.service)
-            return fleet.run(given.service)
+            code = fleet.run(given.service)
+            if code == 0 and given.results:
+                fleet.results(given.results.absolute())
+            return code
     except KeyboardInterrupt:
         return 130
     finally:

@@ -170,6 +170,8 @@ def _methods() -> str:
     for name in BUILT_IN:
         groups = [each.title for each in GROUPS if name in group_readers(each)]
         lines.append(f"| `{name}` | {method_class(name).summary} | {', '.join(groups)} |")
+    lines += ["", "## What a method reveals\n", "| method | |", "|---|---|"]
+    lines += [f"| `{name}` | {' '.join(method_class(name).reveals)} |" for name in BUILT_IN]
     return "\n".join(lines) + "\n"
 
 

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from fedlap_app.api.run import Basis, Run, open_run
     from fedlap_app.api.split import split
     from fedlap_app.api.training import train
+    from fedlap_app.api.updating import Updated, update
     from fedlap_app.errors import FedLapError
     from fedlap_app.methods.base import Method
     from fedlap_app.methods.registry import register
+    from fedlap_app.reports.writing import report
     from fedlap_app.settings import Settings
     from fedlap_app.studies.compare import Comparison, compare
     from fedlap_app.studies.tune import Tuned, tune
@@ -36,14 +38,17 @@ __all__ = [
     "Run",
     "Settings",
     "Tuned",
+    "Updated",
     "compare",
     "load",
     "open_run",
     "read",
     "register",
+    "report",
     "split",
     "train",
     "tune",
+    "update",
 ]
 
 _HOMES = {
@@ -55,14 +60,17 @@ _HOMES = {
     "Run": "api.run",
     "Settings": "settings",
     "Tuned": "studies.tune",
+    "Updated": "api.updating",
     "compare": "studies.compare",
     "load": "api.organisations",
     "open_run": "api.run",
     "read": "api.organisations",
     "register": "methods.registry",
+    "report": "reports.writing",
     "split": "api.split",
     "train": "api.training",
     "tune": "studies.tune",
+    "update": "api.updating",
 }
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
@@ -11,6 +12,7 @@ from fedlap_app.errors import ConfigError
 
 Value = str | int | float | bool
 T = TypeVar("T")
+_COMPARED = 64
 
 _handed: dict[tuple[str, str], object] = {}
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
@@ -107,10 +109,11 @@ def name_of(key: str) -> str:
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """The choice that resembles `value` most."""
+    """The choice that resembles `value` most, by its beginning; a plus may be spelt out."""
+    start = re.sub("[-_ ]?plus$", "+", value[:_COMPARED].lower())
     ranked = sorted(
         choices,
-        key=lambda choice: difflib.SequenceMatcher(None, value.lower(), choice.lower()).ratio(),
+        key=lambda choice: difflib.SequenceMatcher(None, start, choice.lower()).ratio(),
         reverse=True,
     )
     return ranked[0]
@@ -178,6 +181,11 @@ def checked(value: object, entry: "Field[Any]") -> Value:
             f"the nearest valid choice is '{nearest(str(typed), domain.choices)}'"
         )
     if isinstance(typed, int | float) and not isinstance(typed, bool):
+        if math.isnan(typed):
+            raise ConfigError(
+                f"{key} = {typed} is no number: it must be {_interval(domain)}, for example "
+                f"{toml(entry.default)}"
+            )
         _check_range(key, typed, domain)
     return typed
 
@@ -203,7 +211,7 @@ def _check_range(key: str, value: float, domain: Domain) -> None:
     high = math.inf if domain.high is None else domain.high
     if math.isfinite(value) and low <= value <= high:
         return
-    limit = low if math.isnan(value) or value < low or math.isinf(high) else high
+    limit = low if value < low or math.isinf(high) else high
     raise ConfigError(
         f"{key} = {value} is out of range ({_interval(domain)}): "
         f"the nearest valid value is {_plain(limit)}"

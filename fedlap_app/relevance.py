@@ -12,23 +12,27 @@ from fedlap_app.knobs import Options, domain_of, keys_of, toml
 from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.settings import KNOBS, OperationOptions, RunOptions
 from fedlap_app.spectral.options import BasisOptions
-from fedlap_app.sums.options import NeighbourOptions, SumOptions
+from fedlap_app.sums.options import NeighbourOptions, SealedTrainingOptions, SumOptions
 from fedlap_app.sums.programs import Krylov, RowNames
 
 T = TypeVar("T")
-ALWAYS = keys_of(RunOptions, OperationOptions, NeighbourOptions)
+ALWAYS = keys_of(RunOptions, OperationOptions, NeighbourOptions, SealedTrainingOptions)
 PROGRAMS = {
     Krylov.name: keys_of(BasisOptions, SumOptions),
     # Names of rows tell the server who shares nodes, whatever is asked for.
     RowNames.name: keys_of(SumOptions) - {"hide-topology", "layout"},
 }
 """What programs read; one that is not here reads how sums are sealed."""
+MOMENTS = keys_of(SumOptions) - {"layout", "refresh-basis", "hide-topology"}
+"""What sums over feature columns read, which every method has where the tables ask for them."""
 
 
 def read_by(method: str, *, spectral: bool = False) -> frozenset[str]:
     """Keys that have an effect on a run of a method."""
     kind = method_class(method)
     read = ALWAYS | kind.reads if kind.pooled else ALWAYS | kind.reads | {"spectral"}
+    if kind.exchanges:
+        read |= MOMENTS
     programs = {*kind.programs, Krylov.name} if spectral and "spectral" in read else kind.programs
     return read.union(*(PROGRAMS.get(program, keys_of(SumOptions)) for program in programs))
 

@@ -14,20 +14,31 @@ from fedlap_app.knobs import Options, Value, knob
 from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.models.options import (
     AveragingOptions,
+    GeneratorOptions,
+    LikenessOptions,
     ModelOptions,
+    RawOptions,
     RowOptions,
     SelfTrainingOptions,
     SpectralModelOptions,
     StructureOptions,
     TrainingOptions,
+    WalkOptions,
 )
 from fedlap_app.models.specs import Activation, StructureSpec, parse_widths
 from fedlap_app.spectral.options import BasisOptions
 from fedlap_app.sums.choice import full_profile
 from fedlap_app.sums.job.spec import OfflineSpec
-from fedlap_app.sums.options import NeighbourOptions, SumOptions
+from fedlap_app.sums.options import NeighbourOptions, SealedTrainingOptions, SumOptions
 from fedlap_app.sums.program import Program
-from fedlap_app.sums.programs import Krylov, NeighbourSums, RowNames, find_program
+from fedlap_app.sums.programs import (
+    FeatureMoments,
+    Krylov,
+    NeighbourSums,
+    RowNames,
+    Training,
+    find_program,
+)
 
 T = TypeVar("T")
 
@@ -73,9 +84,14 @@ class OperationOptions(Options):
 class Settings(
     OperationOptions,  # a dataclass begins with the fields of its last base
     SumOptions,
+    SealedTrainingOptions,
     NeighbourOptions,
     BasisOptions,
     SelfTrainingOptions,
+    GeneratorOptions,
+    LikenessOptions,
+    WalkOptions,
+    RawOptions,
     RowOptions,
     SpectralModelOptions,
     StructureOptions,
@@ -93,10 +109,11 @@ class Settings(
     def __post_init__(self) -> None:
         super().__post_init__()
         method = method_class(self.method)
-        if self.model == "none" and not method.structural:
+        if not self.has_features and not method.structural:
             others = " and ".join(each for each in names() if method_class(each).structural)
+            empty = "branches = ''" if self.has_portfolio else "model = 'none'"
             raise ConfigError(
-                f"model = 'none' leaves the method {self.method} nothing to train: only {others} "
+                f"{empty} leaves the method {self.method} nothing to train: only {others} "
                 "have a structure model; try model = 'sage'"
             )
         if self.clients and self.min_clients > self.clients:
@@ -105,6 +122,8 @@ class Settings(
                 f"min-clients = {self.clients}"
             )
         method.check(self)
+        if self.sealed:
+            _ = self.start_run  # refuses a name without the number that organisations look for
         if self.optimizer_at == "server":
             self._check_server_steps()
 
@@ -123,13 +142,19 @@ class Settings(
     @property
     def needs_basis(self) -> bool:
         """Whether the offline phase runs before training."""
-        return Krylov.name in self.programs
+        return Krylov.name in self.needed_programs
 
     @property
-    def programs(self) -> tuple[str, ...]:
+    def needed_programs(self) -> tuple[str, ...]:
         """Sealed sums before the first round."""
-        own = method_class(self.method).programs
+        own = method_class(self.method).needs(self)
         return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
+
+    @property
+    def summed_moments(self) -> bool:
+        """Whether organisations may learn the moments of their feature columns together."""
+        reads = self.model != "none" or self.class_weights == "balanced"
+        return reads and self.standardise == "together"
 
     @property
     def data_spec(self) -> DataSpec:
@@ -139,8 +164,16 @@ class Settings(
     @property
     def possible_programs(self) -> tuple[str, ...]:
         """Programs of sealed sums that a run of these settings may ask for; its own one first."""
-        first = RowNames.name if RowNames.name in self.programs else Krylov.name
-        return tuple(dict.fromkeys((first, *self.programs, NeighbourSums.name)))
+        own = self.needed_programs
+        basis = () if RowNames.name in own else (Krylov.name,)
+        sealed = (Training.name,) if self.sealed else ()
+        others = (NeighbourSums.name, FeatureMoments.name, *sealed)
+        return tuple(dict.fromkeys((*own, *basis, *others)))
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the server sees no update and no score."""
+        return self.training_backend != "plain"
 
     @property
     def krylov(self) -> Krylov:

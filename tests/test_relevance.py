@@ -9,36 +9,60 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.flower.server import app
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods.registry import BUILT_IN
-from fedlap_app.relevance import choose, read_by, refuse_unread
+from fedlap_app.relevance import MOMENTS, choose, read_by, refuse_unread
 from fedlap_app.settings import KNOBS, Settings, parse_settings
 from tests.test_settings import PRESETS, read_preset
 
 BASIS = {"spectral", "operator", "regulariser", "solver", "vectors", "rank", "keep", "block"}
+BASIS |= {"start-basis", "keep-basis"}
 SUMS = {
     "backend", "profile", "encryption-processes", "insecure-no-pads", "resume", "refresh-basis",
     "trust-on-first-use", "message-mb",
 }  # fmt: skip
 STRUCTURE = {"structure-width", "structure-hidden", "structure-norm", "branch-loss", "fusion"}
-ON_BASIS = {"activation", "column-weights", "diffusion", "smoothing", "unit-norm"}
+LIKENESS = {"similarity-scale", "similarity-threshold", "proxy-blocks"}
+WALKS = {"walk-steps", "walk-entries"}
+RAW = {"raw-ball", "ideal"}
+GENERATED = {"generator-width", "generated-rows", "generator-loss"}
+OTHERS = LIKENESS | WALKS | RAW | GENERATED
+SERVER = {"strategy", "server-learning-rate", "server-momentum", "proximal-mu"}
+LOCAL_STEPS = {"local-epochs", "optimizer", "optimizer-state"}
+GRAPH = {"model", "hops", "relay", "linear-head"}
+ON_BASIS = {
+    "programs", "activation", "column-weights", "diffusion", "smoothing", "unit-norm", "readings",
+}  # fmt: skip
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
     "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",
-    "min-clients", "straggler-timeout",
+    "min-clients", "straggler-timeout", "start-model",
 }  # fmt: skip
 WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
+WITHOUT_BASIS = (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | OTHERS
+EXCHANGING = WITHOUT_BASIS - MOMENTS
 IGNORED = {
-    "fedlap+": ON_ROWS,
-    "fedlap": (BASIS - {"spectral"}) | ON_BASIS | {"optimizer-at", "hide-topology", "layout"},
-    "fedavg": (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS,
-    "local": (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | AVERAGING | {"optimizer-at"},
-    "central": WHOLE | STRUCTURE | ON_BASIS | ON_ROWS | AVERAGING | {"optimizer-at"},
-}
+    "fedlap+": ON_ROWS | OTHERS,
+    "fedlap": (BASIS - {"spectral"}) | ON_BASIS | OTHERS
+    | {"optimizer-at", "hide-topology", "layout"},
+    "fedavg": EXCHANGING,
+    "fedsgd": EXCHANGING | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "mlp": EXCHANGING | GRAPH,
+    "fedgcn": (WITHOUT_BASIS - SUMS - {"raw-ball", "hide-topology", "layout"}),
+    "fedsage+": (EXCHANGING - GENERATED - {"ideal"}) | SERVER
+    | {"optimizer-at", "relay"},
+    "fedstruct": (EXCHANGING - WALKS - STRUCTURE) | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "fedpub": (EXCHANGING - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
+    | {"weight-by", "optimizer-at", "input-gain", "start-model"},
+    "fedgta": (EXCHANGING - {"similarity-threshold"}) | SERVER
+    | {"weight-by", "optimizer-at", "start-model"},
+    "local": WITHOUT_BASIS | AVERAGING | {"optimizer-at"},
+    "central": WITHOUT_BASIS | {"spectral"} | AVERAGING | {"optimizer-at"},
+}  # fmt: skip
 
 
 def other(key):
     """A value that is not the default; relevance looks at nothing else."""
     default = KNOBS[key].default
-    return not default if isinstance(default, bool) else f"{default}x" if default == "" else 0.5
+    return not default if isinstance(default, bool) else f"{default}x" if default == "" else 0.25
 
 
 def never(line):
@@ -61,8 +85,8 @@ def test_the_refusal_names_who_has_it():
     with pytest.raises(ConfigError) as refused:
         choose({}, {"method": "fedavg", "structure-width": 8}, never)
     assert str(refused.value) == (
-        "structure-width = 8 has no effect on method 'fedavg', only on fedlap+, fedlap: leave it "
-        "out, or try method = 'fedlap+'"
+        "structure-width = 8 has no effect on method 'fedavg', only on fedlap+, fedlap, fedstruct: "
+        "leave it out, or try method = 'fedlap+'"
     )
     with pytest.raises(ConfigError, match=r"only on fedlap\+ or with spectral = true"):
         choose({}, {"method": "fedavg", "vectors": 8}, never)

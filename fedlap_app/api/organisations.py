@@ -128,6 +128,7 @@ def load(
     test_ratio: float = DataSpec.test_ratio,
     accounts: int = DataSpec.accounts,
     neighbours: int = DataSpec.neighbours,
+    split_seed: int = DataSpec.split_seed,
 ) -> Organisations:
     """Divide a benchmark among organisations; the same arguments give the same parts.
 
@@ -150,6 +151,8 @@ def load(
         Size of the data set "banks".
     neighbours
         Nearest neighbours in the data set "digits".
+    split_seed
+        Decides the split alone; -1: `seed` does.
     """
     from fedlap_app.flower.grids.in_process import DEFAULT_CLIENTS
 
@@ -164,6 +167,7 @@ def load(
         test_ratio=test_ratio,
         accounts=accounts,
         neighbours=neighbours,
+        split_seed=split_seed,
     )
     return from_spec(spec)
 
@@ -190,8 +194,8 @@ def read(folder: str | os.PathLike[str], *, directed: bool = False) -> Organisat
     Parameters
     ----------
     folder
-        Holds one organisation folder for each (org.toml, nodes.csv, edges.csv; README, "Your own
-        data").
+        Holds one organisation folder for each (org.toml, nodes.csv, edges.csv; see
+        docs/own-data.md).
     directed
         Keep the direction of edges.
     """

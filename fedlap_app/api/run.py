@@ -3,8 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,16 +23,19 @@ from fedlap_app.api.organisations import (
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server import run_folder
 from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.base import Method
-from fedlap_app.methods.kept import training_job
+from fedlap_app.methods.base import WHOLE, Method
+from fedlap_app.methods.kept import GRAPH, training_job
 from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store.folders import Store
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
+from fedlap_app.sums.programs import FeatureMoments, find_program
+from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,14 +125,14 @@ class Run:
     @property
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Parameters of the global model, by name."""
-        return dict(self._model.parameters)
+        return dict(self.model_file.parameters)
 
     @cached_property
     def model(self) -> "nn.Module":
         """The global model, a network with the parameters of the best round, on the CPU."""
         from fedlap_app.api.prediction import network_of
 
-        return network_of(self.settings, self._model, self.organisations[0])
+        return network_of(self.settings, self.model_file, self.organisations[0])
 
     def model_of(self, organisation: str) -> "nn.Module":
         """The model that one organisation predicts with.
@@ -144,23 +147,33 @@ class Run:
         part = self.organisations[organisation]
         return network_of(self.settings, self._model_file_of(part), part)
 
-    def predict(self, organisation: str) -> "pd.DataFrame":
+    def predict(
+        self, organisation: str, data: "str | os.PathLike[str] | Subgraph | None" = None
+    ) -> "pd.DataFrame":
         """Predict the class of every node of an organisation.
+
+        Nodes that came after training get a row of the basis from their neighbours' rows, from
+        what the organisation holds alone; nothing is sent.
 
         Parameters
         ----------
         organisation
             Its name.
+        data
+            Its folder or part as it is now (default: the organisation as this run has it).
 
         Returns
         -------
         DataFrame
             A row a node: ``id``, ``label`` (what the data says, or None), ``split``,
-            ``predicted``, ``probability`` of that class, and ``p_CLASS`` for every class.
+            ``predicted``, ``probability`` of that class, ``basis`` (whether the node's row of the
+            basis was computed, extended from neighbours, or is none), ``confidence`` (the
+            probability as validation nodes with such a row have it), and ``p_CLASS`` for every
+            class. Its ``attrs["changes"]`` counts what changed since training, if the store tells.
         """
         import pandas as pd
 
-        part = self.organisations[organisation]
+        part = self._part(organisation, data)
         found, rows = self._predicted(part)
         names = np.array([*part.classes, None], dtype=object)
         probabilities = np.exp(found.log_probabilities[rows].astype(np.float64))
@@ -171,9 +184,29 @@ class Run:
             "split": np.select(masks, ["train", "val", "test"], default=""),
             "predicted": names[found.classes[rows]],
             "probability": found.probabilities[rows],
+            "basis": found.origins[rows],
+            "confidence": found.probabilities[rows],
         }
         columns = {f"p_{name}": probabilities[:, at] for at, name in enumerate(part.classes)}
-        return pd.DataFrame({**frame, **columns})
+        table = pd.DataFrame({**frame, **columns})
+        if found.changes is not None:
+            table.attrs["changes"] = asdict(found.changes)
+        return table
+
+    def _part(
+        self, organisation: str, data: "str | os.PathLike[str] | Subgraph | None"
+    ) -> Subgraph:
+        """An organisation's part, as it was or as it is now."""
+        part: Subgraph = self.organisations[organisation]
+        if data is None:
+            return part
+        now = data
+        if not isinstance(now, Subgraph):
+            now = read_folder(Path(now).expanduser(), directed=self.settings.directed)
+        if now.name != organisation:
+            raise DataError(f"the data given for {organisation!r} is that of {now.name!r}")
+        stores.require_same_schema(now, part)
+        return now
 
     def basis(self, organisation: str) -> Basis:
         """An organisation's rows of the eigenvectors, and the eigenvalues.
@@ -183,7 +216,13 @@ class Run:
         organisation
             Its name.
         """
-        found = self._basis(self.organisations[organisation])
+        part = self.organisations[organisation]
+        found = self._basis(part)
+        if found.facts.data != part.fingerprint():
+            raise DataError(
+                f"the data of {organisation} changed since this basis was computed: predict with "
+                "it, or train again"
+            )
         return Basis(np.array(found.U), np.array(found.eigenvalues))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -210,9 +249,40 @@ class Run:
             if self.offline:
                 store.mkdir(parents=True, exist_ok=True)
                 Bases(store / "basis").save(self._basis(part))
-            if self._method.own_models:
-                job = Store(store).job(training_job(self.summary["run_id"]))
-                job.write(model_file.FILE, self._model_file_of(part).to_bytes())
+            encodings = self._encodings(part)
+            if encodings is not None:
+                store.mkdir(parents=True, exist_ok=True)
+                Encodings(store / FeatureMoments.name).save(encodings)
+            for name, sums in stores.find_sums(self._stores(part), part, self.settings).items():
+                results = find_program(name, self.settings).results(store, durable=False)
+                assert results is not None, "it was found where the program keeps it"
+                store.mkdir(parents=True, exist_ok=True)
+                results.save(sums)
+            if not self._method.pooled:
+                kept, job = (
+                    self.kept_by(part),
+                    Store(store).job(training_job(self.summary["run_id"])),
+                )
+                if kept.graph is not None:
+                    job.write(GRAPH, kept.graph.pack())
+                if kept.graph is not None or self._method.own_models:
+                    job.write(model_file.FILE, kept.model.to_bytes())
+
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, organisation: str | None = None
+    ) -> Path:
+        """Write a page with figures, charts and verdicts, which needs no network; see `report`.
+
+        Parameters
+        ----------
+        path
+            File to write (default: report.html in the run folder).
+        organisation
+            Name of the organisation whose own report it is (default: the server's report).
+        """
+        from fedlap_app import report
+
+        return report(self, path, organisation=organisation)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Run):
@@ -234,7 +304,7 @@ class Run:
         facts = self.summary
         return (
             f"Run({facts['method']} on {facts['dataset']}, {facts['clients']} organisations, "
-            f"{facts['rounds']} rounds: {scored})"
+            f"{facts['rounds']} {'round' if facts['rounds'] == 1 else 'rounds'}: {scored})"
         )
 
     @property
@@ -242,7 +312,8 @@ class Run:
         return method_class(self.settings.method)
 
     @cached_property
-    def _model(self) -> ModelFile:
+    def model_file(self) -> ModelFile:
+        """The global model as the run folder has it."""
         if not self._method.exchanges and self._method.own_models:
             raise ConfigError(
                 f"with the method {self._method.name} every organisation has a model of its own: "
@@ -252,28 +323,49 @@ class Run:
 
     def _model_file_of(self, part: Subgraph) -> ModelFile:
         if not self._method.own_models:
-            return self._model
-        return stores.find_model(self._stores(part), part.name, self.summary["run_id"])
+            return self.model_file
+        return self.kept_by(part).model
+
+    def kept_by(self, part: Subgraph, places: Sequence[Path] = ()) -> stores.Kept:
+        """What an organisation predicts with.
+
+        Parameters
+        ----------
+        part
+            What it holds now.
+        places
+            Where its store may be (default: wherever stores of this run may be).
+        """
+        run_id, where = self.summary["run_id"], places or self._stores(part)
+        if self._method.own_models:
+            return stores.find_model(where, part, run_id)
+        return stores.with_graph(self.model_file, where, part, run_id)
 
     def _predicted(self, part: Subgraph) -> "tuple[Prediction, Any]":
         """Predictions, and which of them are the organisation's."""
         from fedlap_app.api.prediction import predict_part
 
         if self._method.pooled:
-            parts = list(self.organisations)
+            known = list(self.organisations)
+            parts = [part if other.name == part.name else other for other in known]
             at = [other.name for other in parts].index(part.name)
             start = sum(other.num_nodes for other in parts[:at])
-            return self._together, slice(start, start + part.num_nodes)
-        model = self._model_file_of(part)
-        basis = self._basis(part) if model.basis else None
-        return predict_part(part, model, basis), slice(None)
+            changed = part is not known[at]
+            found = predict_part(join(parts), self.model_file) if changed else self._together
+            return found, slice(start, start + part.num_nodes)
+        kept = self.kept_by(part)
+        encoding = stores.find_encoding(self._stores(part), part.name, kept.model)
+        others = stores.find_sums(self._stores(part), part, self.settings)
+        others[WHOLE] = list(self.organisations)
+        found = predict_part(part, kept.model, kept.basis, kept.graph, encoding, others)
+        return found, slice(None)
 
     @cached_property
     def _together(self) -> "Prediction":
         """Predictions of a model of the whole graph, in the order of the organisations."""
         from fedlap_app.api.prediction import predict_part
 
-        return predict_part(join(list(self.organisations)), self._model)
+        return predict_part(join(list(self.organisations)), self.model_file)
 
     def _basis(self, part: Subgraph) -> FinishedBasis:
         if not self.offline:
@@ -282,6 +374,13 @@ class Run:
                 "with method fedlap+, or with spectral=True"
             )
         return stores.find_basis(self._stores(part), part, self.offline["job"])
+
+    def _encodings(self, part: Subgraph) -> LearnedEncoding | None:
+        """How an organisation reads its features, where the store of the run says it."""
+        model = self._model_file_of(part)
+        if not model.features:
+            return None
+        return stores.find_learned(self._stores(part), part.name, model.features)
 
     def _stores(self, part: Subgraph) -> list[Path]:
         return [root / part.name for root in stores.roots_of(self.settings, self.folder)]

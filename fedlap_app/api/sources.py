@@ -1,13 +1,14 @@
 """Graphs as torch_geometric, networkx and pandas hold them, brought into one form."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import Bools, Features, Floats, Ints, Strings
+from fedlap_app.graphs.kinds import CATEGORY, NUMBER, Kinds, kinds_of
 from fedlap_app.graphs.splits import Masks
 
 _SPLITS = ("train", "val", "test")
@@ -27,6 +28,8 @@ class Source:
     edge_weight: Floats
     masks: Masks | None
     owners: Strings | None = None
+    kinds: Kinds = ()
+    categories: Strings | None = None
 
 
 def source_of(
@@ -35,6 +38,7 @@ def source_of(
     *,
     owner: str | None,
     features: Sequence[str] | None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Source:
     """Read a graph by its type.
 
@@ -46,6 +50,8 @@ def source_of(
         Column or attribute that names the organisation of a node.
     features
         Columns or attributes that are features (default: all that are nothing else).
+    kinds
+        "number" or "category" of some of them (default: by what they hold).
     """
     if isinstance(data, tuple) and len(data) == 2 and edges is None:
         data, edges = data
@@ -53,11 +59,11 @@ def source_of(
         return _from_pyg(data, owner)
     if hasattr(data, "adj") and hasattr(data, "nodes"):
         nodes, edges = _frames(data, features)
-        return _from_frames(nodes, edges, owner, features)
+        return _from_frames(nodes, edges, owner, features, kinds)
     if hasattr(data, "columns"):
         if edges is None:
             raise DataError("a frame of nodes needs a frame of edges: give split(nodes, edges)")
-        return _from_frames(data, edges, owner, features)
+        return _from_frames(data, edges, owner, features, kinds)
     raise DataError(
         f"{type(data).__name__} is no graph that is known here: give a torch_geometric Data, a "
         "networkx graph, or two pandas frames, nodes and edges"
@@ -137,6 +143,7 @@ def _from_frames(
     edges: Any,  # noqa: ANN401 - a frame
     owner: str | None,
     features: Sequence[str] | None,
+    kinds: Mapping[str, str] | None,
 ) -> Source:
     ids = _plain(nodes.get(_ID, nodes.index))
     for column in (_LABEL, owner):
@@ -146,18 +153,21 @@ def _from_frames(
     columns = [name for name in nodes.columns if name not in taken]
     if features is not None:
         columns = list(features)
+    held = _columns(nodes, columns, kinds or {})
     at = {node: place for place, node in enumerate(ids)}
     ends = [_places(edges, side, at) for side in ("source", "target")]
     weight = np.ones(len(edges)) if _WEIGHT not in edges else np.asarray(edges[_WEIGHT], float)
     return Source(
         ids=ids,
         labels=_plain(nodes[_LABEL].astype(object)),
-        features=_numbers(nodes, columns),
+        features=held.features,
         feature_names=tuple(map(str, columns)),
         edge_index=np.stack(ends),
         edge_weight=weight,
         masks=_split_column(nodes),
         owners=None if owner is None else np.array([str(each) for each in nodes[owner]]),
+        kinds=held.kinds,
+        categories=held.categories,
     )
 
 
@@ -165,19 +175,45 @@ def _listed(frame: Any) -> str:  # noqa: ANN401 - a frame
     return ", ".join(map(str, frame.columns))
 
 
-def _numbers(nodes: Any, columns: Sequence[Any]) -> Features:  # noqa: ANN401 - a frame
+class _Held(NamedTuple):
+    """Feature columns of a frame."""
+
+    features: Features
+    kinds: Kinds
+    categories: Strings | None
+
+
+def _columns(nodes: Any, columns: Sequence[Any], given: Mapping[str, str]) -> _Held:  # noqa: ANN401
+    """Numbers and texts of feature columns; what is not said of a column is what it looks like."""
+    declared = dict(zip(map(str, columns), kinds_of(given, (*map(str, columns),)), strict=False))
     found = np.zeros((len(nodes), len(columns)), np.float32)
+    kinds, texts = [], []
     for at, name in enumerate(columns):
         if name not in nodes:
             raise DataError(f"the nodes have no feature {name!r}: there are {_listed(nodes)}")
+        kind = declared.get(str(name), "") or _kind_of(nodes[name])
+        kinds.append(kind)
+        if kind == CATEGORY:
+            empty = nodes[name].isna()
+            texts.append(["" if e else str(v) for v, e in zip(nodes[name], empty, strict=True)])
+            continue
         try:
-            found[:, at] = nodes[name].to_numpy(dtype=np.float32)
+            found[:, at] = nodes[name].to_numpy(dtype=np.float32, na_value=np.nan)
         except (TypeError, ValueError):
             raise DataError(
-                f"the feature {name!r} does not hold numbers: turn it into numbers, or name the "
-                "others with features=[...]"
+                f"the feature {name!r} does not hold numbers: turn it into numbers, say "
+                f'kinds={{{str(name)!r}: "category"}}, or name the others with features=[...]'
             ) from None
-    return found
+    stacked = np.array(texts, dtype=np.str_).T if texts else None
+    return _Held(found, tuple(kinds) if any(kinds) else (), stacked)
+
+
+def _kind_of(column: Any) -> str:  # noqa: ANN401 - a series
+    """A column of text is a category, one of numbers that lacks some is declared so."""
+    known = column.dropna()
+    if all(isinstance(value, str) for value in known) and known.nunique() > 1:
+        return CATEGORY  # one text everywhere tells nothing and is refused as no number
+    return NUMBER if len(known) < len(column) else ""
 
 
 def _places(edges: Any, side: str, at: dict[Any, int]) -> Ints:  # noqa: ANN401 - a frame

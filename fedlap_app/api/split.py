@@ -27,6 +27,7 @@ def split(
     owners: str | Sequence[str] | Mapping[Any, str] | None = None,
     classes: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     seed: int = 0,
     directed: bool = False,
     train_ratio: float = DataSpec.train_ratio,
@@ -55,6 +56,10 @@ def split(
         Names of the classes, in their order (default: all labels, sorted).
     features
         Columns or attributes that are features (default: all that are nothing else).
+    kinds
+        "number" or "category" of some features of frames and networkx graphs (default: text is a
+        category, and numbers may be missing). Of a category the most frequent values get a column
+        each, of a number that may be missing a second column says where it is.
     seed
         Decides the partition and the split, and the run unless that is given another one.
     directed
@@ -63,7 +68,7 @@ def split(
         Shares of the labelled nodes, for data that has no training nodes marked.
     """
     own_column = owners if isinstance(owners, str) else None
-    source = source_of(data, edges, owner=own_column, features=features)
+    source = source_of(data, edges, owner=own_column, features=features, kinds=kinds)
     named = source.owners if own_column else _owners(owners, source)
     labels, names = _numbered(source.labels, classes)
     graph = Graph(
@@ -76,6 +81,8 @@ def split(
         feature_names=source.feature_names or numbered(source.features.shape[1]),
         owner=named,
         directed=directed,
+        kinds=source.kinds,
+        categories=source.categories,
     )
     parts = clients or (len(set(named.tolist())) if named is not None else _PARTS)
     assignment, who = divide(graph, partition, parts, seed)

@@ -46,8 +46,12 @@ class ProgressLine:
 
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Show a finished round."""
-        scores = [f"{each} {100 * totals[f'{each}_accuracy']:.2f} %" for each in ("val", "test")]
-        self._show(f"round {number}/{rounds}, {', '.join(scores)}")
+        scores = [
+            f"{each} {100 * totals[f'{each}_accuracy']:.2f} %"
+            for each in ("val", "test")
+            if f"{each}_accuracy" in totals
+        ]
+        self._show(", ".join((f"round {number}/{rounds}", *scores)))
 
     def end(self) -> None:
         """Leave the line."""
@@ -78,8 +82,8 @@ def train(
         What `load`, `read` or `split` gave.
     method
         "fedlap+" (spectral basis; the default, unless a preset has another), "fedlap" (learned
-        structure features), "fedavg", "local" or "central"; or a `Method` of your own, its class
-        or an object with options.
+        structure features), "fedavg", "local", "central" or another of those that
+        docs/settings.md lists; or a `Method` of your own, its class or an object with options.
     preset
         A preset file, the name of one that comes with the project ("cora"), or `Settings`. What
         it says about the data is left to `orgs`.

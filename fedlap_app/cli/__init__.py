@@ -1,5 +1,6 @@
 """The `fedlap` command: one file a family of commands, loaded when it is called."""
 
+import difflib
 import errno
 import logging
 import sys
@@ -14,6 +15,7 @@ from fedlap_app.version import VERSION
 INTERRUPTED = 130  # as shells say it: 128 and the number of SIGINT
 _COMMANDS = {
     "datasets": "fedlap_app.cli.data:datasets",
+    "import": "fedlap_app.cli.imports:import_",
     "partition": "fedlap_app.cli.data:partition",
     "check": "fedlap_app.cli.data:check",
     "spectrum": "fedlap_app.cli.spectrum:spectrum",
@@ -22,7 +24,9 @@ _COMMANDS = {
     "run": "fedlap_app.cli.run:run",
     "compare": "fedlap_app.cli.compare:compare",
     "tune": "fedlap_app.cli.tune:tune",
+    "update": "fedlap_app.cli.update:update_command",
     "predict": "fedlap_app.cli.predict:predict",
+    "report": "fedlap_app.cli.report:report",
     "audit": "fedlap_app.cli.audit:audit",
     "attack": "fedlap_app.cli.attack:attack",
     "bench": "fedlap_app.cli.bench:bench",
@@ -47,6 +51,16 @@ class Commands(click.Group):
         module, name = _COMMANDS[cmd_name].split(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is asked for; of one that is not there, what may be meant."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0].lower(), _COMMANDS, n=1)
+            meant = f"did you mean `fedlap {near[0]}`?" if near else "`fedlap --help` lists them"
+            raise click.UsageError(f"there is no command {args[0]!r}: {meant}", ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; bad input ends with exit code 2 and one sentence."""

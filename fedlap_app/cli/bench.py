@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from fedlap_app.cli.bench_tables import commands
 from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
 from fedlap_app.cli.voice import say, set_verbosity
 from fedlap_app.settings import parse_settings
@@ -57,6 +58,31 @@ def grid(
         f"  the grid adds       {report['overhead_ms']:.1f} ms, "
         f"{report['scoring_ms']:.1f} ms of it to score the received model"
     )
+
+
+@bench.command(
+    cls=SettingsCommand, epilog="Example: fedlap bench training --conf conf/best/cora.toml"
+)
+@settings_options
+@click.option("--repeats", type=click.IntRange(min=1), default=2, help="turns (default: 2)")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def training(
+    conf: Path | None,
+    repeats: int,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """Compare sealed training with plain training: bytes, time, and where it goes.
+
+    Without options: Cora, 10 clients, 20 rounds in each turn.
+    """
+    from fedlap_app.studies.training_bench import bench_training, table_of
+
+    set_verbosity(False)
+    usual = {"dataset": "cora", "clients": 10, "rounds": 20}
+    settings = parse_settings(collect(conf, options, usual if conf is None else {}))
+    report = bench_training(settings, repeats)
+    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
 
 
 @bench.command(
@@ -206,3 +232,94 @@ def frontier(
     if plot_auc is not None:
         report["figures"] = [str(path) for path in draw_accuracy(report, plot_auc)]
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+
+
+@bench.command(
+    cls=SettingsCommand,
+    epilog="Example: fedlap bench arrivals --dataset cora --clients 10 --partition louvain",
+)
+@settings_options
+@click.option("--share", type=float, default=0.1, help="of the nodes that come later (default: .1)")
+@click.option(
+    "--split",
+    type=click.Choice(["random", "time"]),
+    default="random",
+    help="who comes later: nodes drawn at random, or those that came last (default: random)",
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=5, help="seeds (default: 5)")
+@click.option(
+    "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def arrivals(
+    conf: Path | None,
+    share: float,
+    split: str,
+    seeds: int,
+    seed_start: int | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """Accuracy on nodes that came after training.
+
+    Withholds nodes of every organisation, with their edges, from training, adds them, and
+    predicts: beside a model that had them, the feature model alone, and fedavg. With --split time
+    the columns `time` of --data say who came last. Without options: banks, 5 clients.
+    """
+    from fedlap_app.studies.arrivals import bench_arrivals, table_of
+
+    set_verbosity(False)
+    given = collect(conf, options)
+    usual = {} if {"data", "dataset"} & set(given) else {"dataset": "banks", "clients": 5}
+    settings = parse_settings({**usual, **given})
+    first = settings.seed if seed_start is None else seed_start
+    report = bench_arrivals(
+        settings, range(first, first + seeds), share=share, by_time=split == "time", say=say
+    )
+    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+
+
+@bench.command(
+    cls=SettingsCommand,
+    epilog="Example: fedlap bench update --conf conf/best/cora.toml --clients 10 --vectors 300",
+)
+@settings_options
+@click.option("--shares", default="1,5,20", help="lists of percent of the edges (default: 1,5,20)")
+@click.option("--seeds", type=click.IntRange(min=1), default=5, help="seeds (default: 5)")
+@click.option(
+    "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def update(
+    conf: Path | None,
+    shares: str,
+    seeds: int,
+    seed_start: int | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - one per setting
+) -> None:
+    """A basis from an old one against a cold start, after a share of the edges changed.
+
+    Round trips, vectors and bytes; test accuracy of the old model at once and of a fresh one.
+    Without options: banks, 5 clients.
+    """
+    from fedlap_app.errors import ConfigError
+    from fedlap_app.studies.updates import bench_updates, table_of
+
+    set_verbosity(False)
+    try:
+        found = [float(each) / 100 for each in shares.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"--shares '{shares}' is no list of percent: try --shares 1,5,20"
+        ) from None
+    given = collect(conf, options)
+    usual = {} if {"data", "dataset"} & set(given) else {"dataset": "banks", "clients": 5}
+    settings = parse_settings({**usual, **given})
+    first = settings.seed if seed_start is None else seed_start
+    report = bench_updates(settings, found, range(first, first + seeds), say=say)
+    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+
+
+for each in commands():
+    bench.add_command(each)

@@ -22,6 +22,13 @@ from fedlap_app.settings import parse_settings
 @click.option(
     "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
 )
+@click.option(
+    "--split",
+    type=click.Choice(["given", "time"]),
+    default="given",
+    help="time: train on the past of --data, test on what came last (default: given)",
+)
+@click.option("--last", type=float, default=0.2, help="share that came last (default: .2)")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="trainings at the same time")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write the rows here")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw them here: .png, .svg or .pdf")
@@ -31,6 +38,8 @@ def compare(
     methods: str | None,
     seeds: int,
     seed_start: int | None,
+    split: str,
+    last: float,
     jobs: int,
     csv_file: Path | None,
     plot: Path | None,
@@ -64,6 +73,7 @@ def compare(
             range(first, first + seeds),
             orgs=named_by(settings),
             jobs=jobs,
+            last=last if split == "time" else 0.0,
             say=say,
         )
     folder = new_folder(settings)

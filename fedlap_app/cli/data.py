@@ -12,6 +12,7 @@ import click
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.agreement import check_federation
+from fedlap_app.graphs.columns import columns_of, report_of, summary_of
 from fedlap_app.graphs.datasets import DATASETS, Dataset, availability
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.folder import organisation_folders, read_folder, write_folder
@@ -121,18 +122,24 @@ def _clear(out: Path) -> None:
 def check(folders: tuple[Path, ...], directed: bool, as_json: bool) -> None:
     """Check organisation folders, or folders of such folders, and whether they fit together.
 
-    A single organisation is checked on its own. The exit code is 2 when there is a problem.
+    A single organisation is checked on its own. What is special about feature columns (constant,
+    huge, missing values, text) is told, and what training makes of them. The exit code is 2 when
+    there is a problem.
     """
     parts, problems = _read_all(folders, directed)
     if not problems and len(parts) > 1:
         problems += check_federation(parts)
+    columns = columns_of(parts) if parts and not problems else []
     summaries = [_summary(part) for part in parts]
     if as_json:
         report = {"ok": not problems, "organisations": summaries, "problems": problems}
+        report["columns"] = report_of(columns)
         click.echo(json.dumps(report, indent=2))
     else:
         for summary in summaries:
             click.echo(_line(summary))
+        for line in summary_of(columns):
+            click.echo(line)
         for problem in problems:
             click.echo(f"Problem: {problem}")
     if problems:

@@ -107,6 +107,15 @@ def _text(report: dict[str, Any], *, in_process: bool) -> str:
         else f"all parties side by side, {report['round_trip_seconds']:g} s a round trip"
     )
     lines += ["", f"Seconds are estimates from a calibration of this machine: {where}."]
+    if training := report.get("training"):
+        lines.append(
+            f"Sealed training: {training['parameters']} parameters, "
+            f"{training['bytes_per_round'] / 1e6:.2f} MB each way in a round, at most "
+            f"{training['bytes_up_per_client'] / 1e6:.1f} MB each way in "
+            f"{training['round_trips']} round trips; an organisation seals a round in "
+            f"{1000 * training['sealing_seconds_per_round']:.1f} ms and opens one in "
+            f"{1000 * training['opening_seconds_per_round']:.1f} ms."
+        )
     if not report["exact"]:
         lines.append("The graph has no more nodes than vectors: the phase may end earlier.")
     return "\n".join(lines)

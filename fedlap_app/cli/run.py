@@ -1,5 +1,6 @@
 """`fedlap run`: `flwr run .`, waited for, with a truthful exit code."""
 
+import contextlib
 import json
 import logging
 import sys
@@ -11,9 +12,10 @@ import click
 import fedlap_app
 from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
 from fedlap_app.cli.voice import say, terminated_like_interrupted
-from fedlap_app.errors import ConfigError, RunError
+from fedlap_app.cli.watch import Follower
+from fedlap_app.errors import ConfigError, DataError, FedLapError, RunError
 from fedlap_app.methods.registry import distributed, method_class
-from fedlap_app.settings import parse_settings
+from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store import places
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def run(
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
     from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.steps import unsealed_at_home
 
     values = collect(conf, options)
     settings = parse_settings(values)
@@ -68,13 +71,17 @@ def run(
         )
     if root_certificates and not superlink:
         raise ConfigError("--root-certificates goes with --superlink: name the SuperLink as well")
+    if not superlink:
+        home = unsealed_at_home(settings)
+        values |= {} if home == settings else {"training-backend": home.training_backend}
     nodes = settings.clients or (0 if superlink else _nodes_of(settings.data))
     with terminated_like_interrupted(), _flower(superlink, root_certificates) as flower:
         where = f"Submitting to {superlink}" if superlink else "Starting Flower's simulation"
         say(f"{where} with {nodes or 'all'} organisations")
         run_id = flower.submit({**values, "clients": nodes}, nodes)  # type: ignore[dict-item]
         say(f"Run {run_id} is on its way")
-        status = _wait(flower, run_id, timeout * _HOUR)
+        with Follower(root_of(settings), run_id):
+            status = _wait(flower, run_id, timeout * _HOUR)
         folder = RunFolder.find(run_id, root_of(settings))
     if status != "finished:completed":
         say(f"{_reason(folder, flower)} ({status})", logging.ERROR)
@@ -85,6 +92,23 @@ def run(
     _show(folder.read_json(SUMMARY), as_json)
     if compared and superlink is None:
         _show_others(folder.path, quiet=as_json)
+    if not as_json:
+        _show_verdict(folder.path, settings.with_clients(nodes), simulated=superlink is None)
+
+
+def _show_verdict(folder: Path, settings: Settings, *, simulated: bool) -> None:
+    """The first screen of the report, where the report is, and what others can learn."""
+    from fedlap_app.reports.writing import report, verdict_lines
+    from fedlap_app.studies.audit.audit import one_line
+
+    try:
+        click.echo("\n".join(verdict_lines(folder)))
+        click.echo(f"  report           {report(folder)}")
+    except FedLapError as error:  # the run itself went well
+        say(f"there is no report: {error}", logging.WARNING)
+    if simulated and settings.needs_basis:
+        with contextlib.suppress(DataError):
+            click.echo(one_line(settings))
 
 
 def _flower(superlink: str | None, authority: Path | None) -> "Flower":
@@ -160,12 +184,18 @@ def _show(summary: dict[str, Any], as_json: bool) -> None:
         return
     click.echo(f"{summary['method']} on {summary['dataset']}, {summary['clients']} organisations")
     for split, value in summary["accuracy"].items():
-        text = "none: there are no such nodes" if value is None else f"{100 * value:.2f} %"
+        text = (
+            "none: there are no such nodes, or too few to tell"
+            if value is None
+            else f"{100 * value:.2f} %"
+        )
         click.echo(f"  {split + ' accuracy':<16} {text}")
-    if (metric := summary["metric"]) != "accuracy":
+    if (metric := summary.get("metric", "accuracy")) != "accuracy":
         score = summary["score"]["test"]
         shown = "none" if score is None else f"{100 * score:.2f} %"
         click.echo(f"  {'test ' + metric:<16} {shown}")
     stage = f" in stage {summary['best_stage']}" if len(summary["stages"]) > 1 else ""
-    click.echo(f"  best round       {summary['best_round']}{stage}, {summary['rounds']} in all")
+    best = summary["best_round"]
+    known = f"{best}{stage}, " if best is not None else "known to the organisations, "
+    click.echo(f"  best round       {known}{summary['rounds']} in all")
     click.echo(f"  run folder       {summary['run_folder']}")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fedlap_app.cli.status_file import read_status
+from fedlap_app.cli.watch import watch
 from fedlap_app.errors import ConfigError
 from fedlap_app.store import places
 
@@ -22,8 +23,13 @@ _MB = 1e6
     default=None,
     help="folder of run folders (default: ~/.fedlap/runs)",
 )
+@click.option("--watch", "watched", is_flag=True, help="show the progress until the run ends")
+@click.option("--serve", is_flag=True, help="show it as a page on this machine, until Ctrl-C")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="of --serve (default: free)")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-def status(run: str | None, run_dir: Path | None, as_json: bool) -> None:
+def status(
+    run: str | None, run_dir: Path | None, watched: bool, serve: bool, port: int, as_json: bool
+) -> None:
     """Show phase, progress and organisations of a run: its number, its folder, or the newest one.
 
     For each organisation: when it was last heard of, the bytes that it sent and received, and how
@@ -32,10 +38,29 @@ def status(run: str | None, run_dir: Path | None, as_json: bool) -> None:
     and 2 for one that is not found or whose files are damaged.
     """
     folder = find_run(run, (run_dir or places.runs_dir()).expanduser().absolute())
-    found = read_status(folder)
+    if serve:
+        _serve(folder, port)
+        return
+    found = watch(folder) if watched else read_status(folder)
     click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_lines(found)))
     if found["state"] in ("failed", "died"):
         raise click.exceptions.Exit(1)
+
+
+def _serve(folder: Path, port: int) -> None:
+    """Serve the page until somebody stops it."""
+    from fedlap_app.cli.live import LivePage
+
+    read_status(folder)
+    try:
+        page = LivePage(folder, port)
+    except OSError as error:
+        raise ConfigError(
+            f"port {port} of this machine cannot be taken ({error.strerror}): leave --port out"
+        ) from None
+    click.echo(f"{page.address}  (this machine only; Ctrl-C ends it)")
+    with page:
+        page.serve_forever()
 
 
 def find_run(run: str | None, root: Path) -> Path:
@@ -57,8 +82,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
     progress = found["progress"]
     counted = f"{progress['done']} of {progress['total']} {progress['unit']}"
     done = f", {counted}" if progress["total"] else ""
+    phase = "" if found["phase"] == found["state"] else f", {found['phase']}"
     lines = [
-        f"Run {found['run']}: {found['state']}, {found['phase']}{done}",
+        f"Run {found['run']}: {found['state']}{phase}{done}",
         f"  last sign of life  {_ago(found['updated'])}",
         f"  run folder         {found['run_folder']}",
     ]

@@ -70,7 +70,7 @@ def _ended(folder: Path) -> dict[str, Any]:
         "run": folder.name.rsplit("-", 1)[-1],
         "state": state,
         "reason": _read(last, _ERROR)["error"] if state == "failed" else "",
-        "phase": "training",
+        "phase": state,
         "progress": {"done": 0, "total": 0, "unit": ""},
         "updated": datetime.fromtimestamp(last.stat().st_mtime, UTC).isoformat(timespec="seconds"),
         "organisations": {},

@@ -6,38 +6,19 @@ import logging
 import math
 import statistics
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from fedlap_app.cli.progress import Progress
 from fedlap_app.cli.settings_options import SettingsCommand, settings_from, settings_options
-from fedlap_app.cli.voice import bar_stream, say, set_verbosity, terminated_like_interrupted
+from fedlap_app.cli.voice import counted, say, set_verbosity, terminated_like_interrupted
 from fedlap_app.errors import DataError
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
 from fedlap_app.studies.variation import explained, spread
-
-
-class Bar:
-    """A progress bar over the rounds of a run."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._bar: Any = None
-
-    def step_done(self, number: int, steps: int) -> None:
-        """The bar is that of the rounds."""
-
-    def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
-        """Move on by a round."""
-        if self._bar is None:
-            self._bar = click.progressbar(range(rounds), label=self._label, file=bar_stream())
-        self._bar.update(1)
-        if number == rounds:
-            self._bar.render_finish()
 
 
 @click.command(
@@ -119,7 +100,7 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
     from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
 
     run_id, before = new_run_id(), len(summaries)
-    bar = Bar(f"{settings.method}, seed {settings.seed}")
+    bar = Progress(f"{settings.method}, seed {settings.seed}")
     try:
         summaries.append(conduct(settings, bar, run_id=run_id).summary)
     except KeyboardInterrupt:
@@ -127,6 +108,8 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
         if len(summaries) == before and folder and folder.finished:
             summaries.append(folder.read_json(SUMMARY))
         raise
+    finally:
+        bar.end()
 
 
 def _report(settings: Settings, summaries: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
@@ -176,7 +159,7 @@ def _text(report: dict[str, Any], last: dict[str, Any]) -> str:
     accuracy = "none: there are no test nodes" if found.mean is None else explained(found)
     lines = [
         f"{report['method']} on {report['dataset']}, {report['clients']} organisations, "
-        f"{report['rounds']} rounds",
+        f"{counted(report['rounds'], 'round')}",
         f"  test accuracy  {accuracy}",
     ]
     if report["metric"] != "accuracy":

@@ -40,6 +40,11 @@ def show_findings(findings: Sequence[Finding], as_json: bool) -> None:
         sys.exit(2)
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, with an s where there is not one."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def bar_stream() -> TextIO:
     """Where progress bars go: to stderr, but not between lines of JSON."""
     return io.StringIO() if wants_json() else sys.stderr

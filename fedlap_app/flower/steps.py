@@ -7,11 +7,14 @@ mean change survives its way through the model, to which Flower adds it only to 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from logging import WARNING
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 from flwr.app import Message, MetricRecord, RecordDict
+from flwr.common.logger import log
 from flwr.serverapp.strategy import FedAvg, FedAvgM
 from flwr.serverapp.strategy.fedopt import FedOpt
 
@@ -20,7 +23,9 @@ from fedlap_app.flower.records import from_arrays, to_arrays
 from fedlap_app.flower.server.strategies import strategy_of
 from fedlap_app.knobs import handed
 from fedlap_app.methods.base import Method
+from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.step import MODEL, Floats, Kept, State, kept, moved, power, wide
+from fedlap_app.settings import Settings
 
 _NO_MEAN = ("fedmedian", "fedtrimmedavg")
 _MOMENTUM, _FIRST, _SECOND = "momentum", "first-moment", "second-moment"
@@ -54,13 +59,7 @@ class Step:
     """
 
     def __init__(self, method: Method) -> None:
-        strategy = method.settings.strategy
-        if strategy in _NO_MEAN or handed("strategy", strategy) is not None:
-            raise ConfigError(
-                f"strategy = {strategy!r} needs every organisation's own update and a sealed sum "
-                "has none: set training-backend = 'plain', which the policy of every organisation "
-                "must allow (training-backends), or another strategy"
-            )
+        _require_mean(method)
         self._method = method
 
     def start(self, model: Mapping[str, Any]) -> State:
@@ -90,6 +89,43 @@ class Step:
         reply = cast(Message, SimpleNamespace(content=content))
         arrays, _ = strategy.aggregate_train(number, [reply])
         return {MODEL: kept(from_arrays(arrays)), **_remembered(strategy, [*model])}
+
+
+def require_sealable(method: Method) -> None:
+    """Refuse sealed training of what does not follow from sums."""
+    if method.settings.sealed and method.exchanges:
+        _require_mean(method)
+
+
+def unsealed_at_home(settings: Settings) -> Settings:
+    """Settings of a simulation: what no sealed sum can train is trained without seals, and says so.
+
+    A simulation hides nothing from whoever runs it. A deployment refuses.
+    """
+    method = method_class(settings.method).of(settings)
+    if not settings.sealed or not method.needs_updates:
+        return settings
+    log(
+        WARNING,
+        "Method %s needs single updates, which a sealed sum has not: this simulation trains with "
+        "training-backend = 'plain'; a deployment refuses, unless every policy allows plain",
+        settings.method,
+    )
+    return replace(settings, training_backend="plain")
+
+
+def _require_mean(method: Method) -> None:
+    strategy = method.settings.strategy
+    unknown = strategy in _NO_MEAN or handed("strategy", strategy) is not None
+    what = f"strategy = {strategy!r}" if unknown else ""
+    if method.needs_updates:
+        what = f"method = {method.name!r}"
+    if what:
+        raise ConfigError(
+            f"{what} needs every organisation's own update and a sealed sum has none: set "
+            "training-backend = 'plain', which the policy of every organisation must allow "
+            "(training-backends), or take another one"
+        )
 
 
 def _remind(strategy: FedAvg, state: State, model: Mapping[str, Floats]) -> None:

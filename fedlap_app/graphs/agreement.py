@@ -49,6 +49,11 @@ def _schema_problems(subgraphs: Sequence[Subgraph]) -> list[str]:
                 f"but {part.name!r} has {part.num_features} {_short(part.feature_names)}: use the "
                 "same columns in the same order."
             )
+        elif part.kinds != first.kinds:
+            problems.append(
+                f"{first.name!r} and {part.name!r} declare other kinds of features: use the same "
+                "kinds in every org.toml."
+            )
         if part.directed != first.directed:
             problems.append(
                 f"{first.name!r} and {part.name!r} differ in whether edges have a direction: "

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import Bools, Features, Floats, Ints, Strings, stored_values
 from fedlap_app.graphs.edges import edge_keys
+from fedlap_app.graphs.kinds import NUMBER, Kinds
 from fedlap_app.graphs.lookalikes import fault_of_letters
 
 NAME_LIMIT = 100
@@ -24,7 +25,7 @@ def check_name(name: str) -> None:
         raise DataError(f"The organisation name {name!r} is not usable: write one in letters.")
     fault = fault_of_name(name)
     if fault:
-        raise DataError(f"The organisation name {name!r} {fault}.")
+        raise DataError(f"The organisation name {name[:NAME_LIMIT]!r} {fault}.")
     if _UNSAFE_NAME.search(name) or name != name.strip() or name.startswith((".", "-", "~")):
         raise DataError(
             f"The organisation name {name!r} is not usable as a folder name: leave out leading "
@@ -61,24 +62,47 @@ def check_unique(ids: Strings, what: str) -> None:
         raise DataError(f"{what} {str(ordered[twice[0]])!r} is listed twice: keep one entry.")
 
 
-def check_features(features: Features, ids: Strings, feature_names: tuple[str, ...]) -> None:
-    """Refuse a feature matrix of the wrong shape or with values that are not finite."""
+def check_features(
+    features: Features, ids: Strings, feature_names: tuple[str, ...], kinds: Kinds = ()
+) -> None:
+    """Refuse a feature matrix of the wrong shape or with values that are not finite.
+
+    A value of a column that is declared as a number may be missing.
+    """
     if features.shape != (len(ids), len(feature_names)):
         raise DataError(
             f"The features have the shape {tuple(features.shape)} but there are {len(ids)} nodes "
             f"and {len(feature_names)} feature names: the two must agree."
         )
-    if not np.isfinite(stored_values(features)).all():
-        dense = features if isinstance(features, np.ndarray) else features.tocoo()
-        if isinstance(dense, np.ndarray):
-            row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(dense)))
-        else:
-            at = np.flatnonzero(~np.isfinite(dense.data))[0]
-            row, column = int(dense.coords[0][at]), int(dense.coords[1][at])
+    place = first_unusable(features, kinds)
+    if place is not None:
+        row, column = place
         raise DataError(
             f"The feature {feature_names[column]!r} of node {str(ids[row])!r} is not a finite "
-            "number: fill in a value that a float32 can hold."
+            f"number: fill in a value that a float32 can hold{remedy(features, place)}."
         )
+
+
+def first_unusable(features: Features, kinds: Kinds = ()) -> tuple[int, int] | None:
+    """Row and column of the first value that is infinite, or missing where it must not be."""
+    values = stored_values(features)
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return None
+    if isinstance(features, np.ndarray):
+        rows, columns = np.nonzero(bad.reshape(features.shape))
+    else:
+        rows, columns = (each[bad] for each in features.tocoo().coords)
+    may_miss = np.array([kind == NUMBER for kind in kinds] or [False] * features.shape[1])
+    wrong = np.flatnonzero(~(np.isnan(values[bad]) & may_miss[columns]))
+    return (int(rows[wrong[0]]), int(columns[wrong[0]])) if wrong.size else None
+
+
+def remedy(features: Features, place: tuple[int, int]) -> str:
+    """What else helps where a value is missing."""
+    if not np.isnan(features[place]):
+        return ""
+    return ', or declare the column in kinds = {NAME = "number"}, which may lack values'
 
 
 def check_labels(labels: Ints, ids: Strings, classes: tuple[str, ...]) -> None:

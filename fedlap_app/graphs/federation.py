@@ -38,6 +38,7 @@ class DataSpec:
     train_ratio, val_ratio, test_ratio : shares of the labelled nodes.
     accounts : size of the data set `banks`.
     neighbours : nearest neighbours in the data set `digits`.
+    split_seed : of the split alone; -1: it follows from `seed`.
     """
 
     dataset: str = "banks"
@@ -50,6 +51,7 @@ class DataSpec:
     test_ratio: float = 0.8
     accounts: int = 2000
     neighbours: int = 8
+    split_seed: int = -1
 
     def __post_init__(self) -> None:
         entry = find_dataset(self.dataset)
@@ -69,6 +71,8 @@ class DataSpec:
         for field in ("accounts", "neighbours"):
             if field not in entry.depends_on:
                 del facts[field]
+        if self.split_seed < 0:
+            del facts["split_seed"]
         facts["partition"] = resolve_partition(self.partition, has_owners=entry.has_owners)
         text = json.dumps([FORMAT, facts], sort_keys=True)
         return f"{self.dataset}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
@@ -80,7 +84,8 @@ def build_federation(spec: DataSpec) -> list[Subgraph]:
     graph = find_dataset(spec.dataset).make(request)
     assignment, names = divide(graph, spec.partition, spec.clients, spec.seed)
     ratios = (spec.train_ratio, spec.val_ratio, spec.test_ratio)
-    masks = draw_masks(graph.labels, ratios, np.random.default_rng([spec.seed, 0x51]))
+    drawn = spec.seed if spec.split_seed < 0 else spec.split_seed
+    masks = draw_masks(graph.labels, ratios, np.random.default_rng([drawn, 0x51]))
     return cut(graph, assignment, names, masks)
 
 

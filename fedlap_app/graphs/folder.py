@@ -7,8 +7,10 @@ import numpy as np
 
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs import feature_file, organisation
-from fedlap_app.graphs.arrays import Bools, Features, Ints, Strings, stored_values, strings
+from fedlap_app.graphs.arrays import Bools, Features, Ints, Strings, strings
+from fedlap_app.graphs.checks import first_unusable, remedy
 from fedlap_app.graphs.edge_table import read_edges, write_edges
+from fedlap_app.graphs.kinds import CATEGORY, NUMBER
 from fedlap_app.graphs.organisation import Organisation, read_organisation, write_organisation
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.graphs.tables import FORMATS, Table, find_table, read_table, write_table
@@ -50,6 +52,8 @@ def read_folder(path: str | Path, *, directed: bool = False) -> Subgraph:
             val_mask=masks[1],
             test_mask=masks[2],
             directed=directed,
+            kinds=facts.kinds,
+            categories=_categories(nodes, facts),
         )
     except DataError as error:
         raise DataError(f"{folder}: {error}") from None
@@ -59,20 +63,30 @@ def _read_nodes(folder: Path, facts: Organisation) -> tuple[Table, Features]:
     path = find_table(folder, "nodes")
     matrix = folder / feature_file.FILE
     names = () if matrix.is_file() else facts.feature_names
+    if matrix.is_file() and CATEGORY in facts.kinds:
+        raise DataError(
+            f"{folder / organisation.FILE}: {feature_file.FILE} holds numbers only: put features "
+            "of the kind category, and all others, into the nodes' table."
+        )
+    kinds = dict(zip(names, facts.kinds or [""] * len(names), strict=True))
+    texts = tuple(name for name, kind in kinds.items() if kind == CATEGORY)
+    numeric = tuple(name for name in names if name not in texts)
     reserved = next((name for name in names if name in _COLUMNS), None)
     if reserved:
         raise DataError(
             f"{folder / organisation.FILE}: a feature cannot be called {reserved!r}: rename it, "
             f"or put the features into {feature_file.FILE}."
         )
-    table = read_table(path, _COLUMNS, names)
+    lacking = tuple(name for name, kind in kinds.items() if kind == NUMBER)
+    table = read_table(path, (*_COLUMNS, *texts), numeric, lacking=lacking)
     _check_ids(table)
     if matrix.is_file():
         features = feature_file.read_features(matrix, table.lines.size, facts.feature_names)
     else:
+        features = np.zeros((table.lines.size, len(names)), dtype=np.float32)
         with np.errstate(over="ignore"):
-            features = table.numbers.astype(np.float32)
-    _check_finite(table, features, matrix, facts.feature_names)
+            features[:, [name not in texts for name in names]] = table.numbers
+    _check_finite(table, features, matrix, facts)
     return table, features
 
 
@@ -94,16 +108,23 @@ def _check_ids(table: Table) -> None:
         )
 
 
-def _check_finite(table: Table, features: Features, matrix: Path, names: tuple[str, ...]) -> None:
-    if np.isfinite(stored_values(features)).all():
+def _check_finite(table: Table, features: Features, matrix: Path, facts: Organisation) -> None:
+    place = first_unusable(features, facts.kinds)
+    if place is None:
         return
-    dense = features if isinstance(features, np.ndarray) else features.toarray()
-    row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(dense)))
+    row, column = place
     where = f"{matrix}, row {row + 1}" if matrix.is_file() else table.where(row)
     raise DataError(
-        f"{where}: the feature {names[column]!r} is missing, infinite or too large: fill in a "
-        "number that a float32 can hold."
+        f"{where}: the feature {facts.feature_names[column]!r} is missing, infinite or too large: "
+        f"fill in a number that a float32 can hold{remedy(features, place)}."
     )
+
+
+def _categories(nodes: Table, facts: Organisation) -> Strings | None:
+    """(n, columns) texts of the features that are categories."""
+    named = zip(facts.feature_names, facts.kinds, strict=False)
+    columns = [nodes.text[name] for name, kind in named if kind == CATEGORY]
+    return np.stack(columns, axis=1) if columns else None
 
 
 def _labels(table: Table, classes: tuple[str, ...]) -> Ints:
@@ -158,7 +179,8 @@ def write_folder(subgraph: Subgraph, path: str | Path, fmt: str = "csv") -> None
         _write_nodes(subgraph, folder, fmt)
         write_edges(subgraph, folder, fmt)
         write_organisation(
-            folder, Organisation(subgraph.name, subgraph.classes, subgraph.feature_names)
+            folder,
+            Organisation(subgraph.name, subgraph.classes, subgraph.feature_names, subgraph.kinds),
         )
     except OSError as error:
         raise DataError(f"{folder} cannot be written ({error.strerror}): check it.") from None
@@ -172,13 +194,23 @@ def _write_nodes(subgraph: Subgraph, folder: Path, fmt: str) -> None:
     }
     matrix = folder / feature_file.FILE
     names, features = subgraph.feature_names, subgraph.features
-    narrow = len(names) <= _MAX_COLUMNS and not set(names) & set(_COLUMNS)
+    wide = len(names) > _MAX_COLUMNS and subgraph.categories is None
+    narrow = not wide and not set(names) & set(_COLUMNS)
     if isinstance(features, np.ndarray) and narrow:
         columns |= {name: features[:, column] for column, name in enumerate(names)}
+        columns |= _texts(subgraph)
         matrix.unlink(missing_ok=True)
     else:
         feature_file.write_features(matrix, features)
     write_table(folder, "nodes", columns, fmt)
+
+
+def _texts(subgraph: Subgraph) -> dict[str, Strings]:
+    """Columns of categories by name."""
+    named = zip(subgraph.feature_names, subgraph.kinds, strict=False)
+    texts = [name for name, kind in named if kind == CATEGORY]
+    held = subgraph.categories
+    return {} if held is None else {name: held[:, at] for at, name in enumerate(texts)}
 
 
 def _split_names(subgraph: Subgraph) -> Strings:

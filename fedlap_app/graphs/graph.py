@@ -24,8 +24,16 @@ from fedlap_app.graphs.arrays import (
     take_rows,
 )
 from fedlap_app.graphs.edges import edge_keys, simplify_edges
+from fedlap_app.graphs.kinds import Kinds, check_kinds
 from fedlap_app.graphs.splits import Masks
-from fedlap_app.graphs.subgraph import Subgraph, feature_arrays, features_from
+from fedlap_app.graphs.subgraph import (
+    Subgraph,
+    feature_arrays,
+    features_from,
+    kind_arrays,
+    kinds_from,
+    texts,
+)
 from fedlap_app.store.arrays import read_arrays, write_arrays
 
 CENTRAL = "central"
@@ -47,6 +55,7 @@ class Graph:
     classes, feature_names : names.
     owner : (n,) natural owner of each node, where the data has owners.
     directed : whether direction matters.
+    kinds, categories : as of `Subgraph`.
     """
 
     ids: Strings
@@ -58,6 +67,8 @@ class Graph:
     feature_names: tuple[str, ...]
     owner: Strings | None = None
     directed: bool = False
+    kinds: Kinds = ()
+    categories: Strings | None = None
 
     def __post_init__(self) -> None:
         ids = strings(self.ids, "The list of nodes")
@@ -75,10 +86,12 @@ class Graph:
             "features": feature_matrix(self.features, "The feature matrix"),
             "labels": numbers(self.labels, np.int64, "The labels"),
             "owner": None if self.owner is None else strings(self.owner, "The list of owners"),
+            "categories": texts(self.categories),
         }
         for key, value in prepared.items():
             object.__setattr__(self, key, value)
-        checks.check_features(self.features, ids, self.feature_names)
+        checks.check_features(self.features, ids, self.feature_names, self.kinds)
+        check_kinds(self.kinds, len(self.feature_names), self.categories, ids.size)
         checks.check_labels(self.labels, ids, self.classes)
 
     @property
@@ -100,7 +113,9 @@ class Graph:
             "feature_names": self.feature_names,
             "directed": self.directed,
         }
-        arrays |= {key: getattr(self, key) for key in _ARRAYS}
+        declared, texts_of = kind_arrays(self.kinds, self.categories)
+        meta |= declared
+        arrays |= texts_of | {key: getattr(self, key) for key in _ARRAYS}
         write_arrays(path, meta, arrays if self.owner is None else arrays | {"owner": self.owner})
 
     @classmethod
@@ -115,7 +130,7 @@ class Graph:
             feature_names=tuple(meta["feature_names"]),
             owner=arrays.get("owner"),
             directed=meta["directed"],
-            **{key: arrays[key] for key in _ARRAYS},
+            **{**kinds_from(meta, arrays), **{key: arrays[key] for key in _ARRAYS}},
         )
 
 
@@ -183,6 +198,8 @@ def _part(
         val_mask=masks[1][nodes],
         test_mask=masks[2][nodes],
         directed=graph.directed,
+        kinds=graph.kinds,
+        categories=None if graph.categories is None else graph.categories[nodes],
     )
 
 
@@ -227,7 +244,7 @@ def join(subgraphs: Sequence[Subgraph]) -> Subgraph:
         raise DataError("There is nothing to join: give at least one subgraph.")
     first = subgraphs[0]
     for other in subgraphs:
-        for key in ("classes", "feature_names", "directed"):
+        for key in ("classes", "feature_names", "kinds", "directed"):
             if getattr(other, key) != getattr(first, key):
                 raise DataError(
                     f"{first.name!r} and {other.name!r} differ in their {key.replace('_', ' ')}: "
@@ -252,8 +269,15 @@ def join(subgraphs: Sequence[Subgraph]) -> Subgraph:
         edge_weight=weight,
         features=stack_rows([part.features for part in subgraphs]),
         directed=first.directed,
+        kinds=first.kinds,
+        categories=_stacked([part.categories for part in subgraphs]),
         **stacked,
     )
+
+
+def _stacked(parts: Sequence[Strings | None]) -> Strings | None:
+    held = [part for part in parts if part is not None]
+    return np.concatenate(held) if held else None
 
 
 def _joined_edges(subgraphs: Sequence[Subgraph], ids: Strings) -> tuple[Ints, Floats]:

@@ -35,6 +35,10 @@ class DataOptions(Options):
         choices=PARTITIONS,
     )
     directed: bool = knob(False, "keep the direction of edges")
+    split_seed: int = knob(
+        -1, "training, validation and test nodes follow from it; -1: from seed", low=-1,
+        high=2**63 - 1, advanced=True,
+    )  # fmt: skip
     train_ratio: float = knob(0.1, "share of labelled nodes for training", low=0.0, high=1.0)
     val_ratio: float = knob(0.1, "share of labelled nodes for validation", low=0.0, high=1.0)
     test_ratio: float = knob(0.8, "share of labelled nodes for the test", low=0.0, high=1.0)

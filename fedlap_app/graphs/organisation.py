@@ -2,12 +2,13 @@
 
 import json
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs import checks
+from fedlap_app.graphs.kinds import Kinds, kinds_of
 
 FILE = "org.toml"
 
@@ -21,11 +22,13 @@ class Organisation:
     name : the organisation.
     classes : names of the classes, in the order that all organisations use.
     feature_names : names of the features, ``f0``, ``f1`` and so on when only a number is given.
+    kinds : kind of each feature, "" where none is declared; empty: none is declared.
     """
 
     name: str
     classes: tuple[str, ...]
     feature_names: tuple[str, ...]
+    kinds: Kinds = ()
 
 
 MOST_FEATURES = 1_000_000
@@ -56,13 +59,14 @@ def read_organisation(folder: Path) -> Organisation:
             "nor a number: give one of the two."
         )
     organisation = Organisation(name, tuple(classes), tuple(features))
+    declared = facts.get("kinds", {})
     try:
         checks.check_name(name)
         checks.check_list(organisation.classes, "classes")
         checks.check_list(organisation.feature_names, "feature names")
+        return replace(organisation, kinds=kinds_of(declared, organisation.feature_names))
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    return organisation
 
 
 def parse_file(path: Path) -> dict[str, Any]:
@@ -85,11 +89,14 @@ def write_organisation(folder: Path, organisation: Organisation) -> None:
     """Write ``org.toml``; features without names of their own as a number."""
     names = organisation.feature_names
     features = str(len(names)) if names == numbered(len(names)) else _list(names)
-    lines = (
+    lines: tuple[str, ...] = (
         f"name = {_text(organisation.name)}",
         f"classes = {_list(organisation.classes)}",
         f"features = {features}",
     )
+    named = zip(names, organisation.kinds, strict=False)
+    if declared := ", ".join(f"{_text(name)} = {_text(kind)}" for name, kind in named if kind):
+        lines += (f"kinds = {{{declared}}}",)
     (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -20,11 +20,13 @@ from fedlap_app.graphs.arrays import (
     Ints,
     Strings,
     feature_matrix,
+    freeze,
     numbers,
     read_only_csr,
     strings,
 )
 from fedlap_app.graphs.edges import sort_edges
+from fedlap_app.graphs.kinds import CATEGORY, Kinds, check_kinds, num_inputs
 from fedlap_app.store.arrays import read_arrays, write_arrays
 
 
@@ -47,6 +49,8 @@ class Subgraph:
     labels : (n,) position in ``classes``, or -1 without a label.
     train_mask, val_mask, test_mask : (n,) disjoint; a node in a mask has a label.
     directed : whether direction matters; otherwise every edge is there in both directions.
+    kinds : kind of each feature, "" where none is declared; empty: none is declared.
+    categories : (n, columns of kind category) their texts, "" where missing; None without any.
     """
 
     name: str
@@ -63,6 +67,8 @@ class Subgraph:
     val_mask: Bools
     test_mask: Bools
     directed: bool = False
+    kinds: Kinds = ()
+    categories: Strings | None = None
 
     def __post_init__(self) -> None:
         checks.check_name(self.name)
@@ -83,7 +89,8 @@ class Subgraph:
         everyone = np.concatenate([self.ids, self.external_ids])
         checks.check_unique(everyone, f"Node of {self.name!r}")
         self._check_external()
-        checks.check_features(self.features, self.ids, self.feature_names)
+        checks.check_features(self.features, self.ids, self.feature_names, self.kinds)
+        check_kinds(self.kinds, self.num_features, self.categories, self.num_nodes)
         checks.check_labels(self.labels, self.ids, self.classes)
         checks.check_masks((self.train_mask, self.val_mask, self.test_mask), self.labels, self.ids)
         checks.check_edges(self.edge_index, self.edge_weight, everyone, directed=self.directed)
@@ -136,6 +143,20 @@ class Subgraph:
     def num_features(self) -> int:
         """Number of feature columns, d."""
         return len(self.feature_names)
+
+    @property
+    def num_inputs(self) -> int:
+        """Columns that a model reads of the features."""
+        return num_inputs(self.kinds, self.num_features)
+
+    def with_features(self, features: Features, names: tuple[str, ...]) -> "Subgraph":
+        """The same graph with numbers that need no kinds; nothing else is looked at again."""
+        other = object.__new__(Subgraph)
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        changed = {"features": features, "feature_names": names, "kinds": (), "categories": None}
+        other._adopt({**values, **changed})
+        checks.check_features(features, self.ids, names)
+        return other
 
     @property
     def num_classes(self) -> int:
@@ -222,6 +243,7 @@ class Subgraph:
                 "feature_names": tuple(meta["feature_names"]),
                 "directed": meta["directed"],
                 "features": features_from(meta, arrays),
+                **kinds_from(meta, arrays),
                 **{key: arrays[key] for key in _ARRAYS},
             }
         )
@@ -229,7 +251,9 @@ class Subgraph:
 
 
 _META = ("name", "classes", "feature_names", "directed")
-_ARRAYS = tuple(field.name for field in fields(Subgraph) if field.name not in (*_META, "features"))
+_OPTIONAL = ("kinds", "categories")
+_OTHERS = (*_META, *_OPTIONAL, "features")
+_ARRAYS = tuple(field.name for field in fields(Subgraph) if field.name not in _OTHERS)
 
 
 def _prepared(given: Subgraph) -> dict[str, Any]:
@@ -254,7 +278,32 @@ def _prepared(given: Subgraph) -> dict[str, Any]:
         "labels": numbers(given.labels, np.int64, f"The labels of {who}").reshape(-1),
         **{key: numbers(getattr(given, key), np.bool_, f"A split of {who}") for key in masks},
         "directed": bool(given.directed),
+        "kinds": tuple(given.kinds),
+        "categories": texts(given.categories),
     }
+
+
+def texts(values: Strings | None) -> Strings | None:
+    """Texts of categories, read-only; None without a column of them."""
+    if values is None or not values.shape[1]:
+        return None
+    return freeze(np.ascontiguousarray(values, dtype=np.str_))
+
+
+def kind_arrays(
+    kinds: Kinds, categories: Strings | None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Description and arrays under which kinds are stored; nothing where none is declared."""
+    arrays = {} if categories is None else {"categories": categories.reshape(-1)}
+    return ({"kinds": kinds} if kinds else {}), arrays
+
+
+def kinds_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Kinds and texts from what `kind_arrays` gave."""
+    kinds = tuple(meta.get("kinds", ()))
+    found = arrays.get("categories")
+    columns = kinds.count(CATEGORY)
+    return {"kinds": kinds, "categories": None if found is None else found.reshape(-1, columns)}
 
 
 def feature_arrays(features: Features) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -277,5 +326,6 @@ def features_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
 
 def _described(subgraph: Subgraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     meta, arrays = feature_arrays(subgraph.features)
-    meta |= {key: getattr(subgraph, key) for key in _META} | {"kind": "Subgraph"}
-    return meta, arrays | {key: getattr(subgraph, key) for key in _ARRAYS}
+    declared, texts_of = kind_arrays(subgraph.kinds, subgraph.categories)
+    meta |= {key: getattr(subgraph, key) for key in _META} | {"kind": "Subgraph"} | declared
+    return meta, arrays | texts_of | {key: getattr(subgraph, key) for key in _ARRAYS}

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import TEXT_LIMIT, Floats, Ints, Strings
+from fedlap_app.graphs.kinds import CATEGORY, NUMBER
 from fedlap_app.graphs.parquet import read_parquet, write_parquet
 
 FORMATS = ("csv", "parquet")
+MISSING = ("", "na", "n/a", "nan", "null", "none")
 _CELLS = 1_000_000  # cells of a CSV file that are converted at a time
 
 
@@ -62,7 +65,11 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_table(
-    path: Path, text: Sequence[str], numeric: Sequence[str], optional: Sequence[str] = ()
+    path: Path,
+    text: Sequence[str],
+    numeric: Sequence[str],
+    optional: Sequence[str] = (),
+    lacking: Sequence[str] = (),
 ) -> Table:
     """Read some columns of a file.
 
@@ -72,6 +79,7 @@ def read_table(
     text : columns of text.
     numeric : columns of finite numbers.
     optional : those of ``text`` that may be absent.
+    lacking : those of ``numeric`` that may lack values, which are NaN then.
     """
     if path.suffix == ".parquet":
         return _from_parquet(path, text, numeric, optional)
@@ -85,7 +93,7 @@ def read_table(
             at = header.index(name) if name in header else None
             columns[name] += [""] * len(rows) if at is None else map(itemgetter(at), rows)
         places = [header.index(name) for name in numeric]
-        pieces.append(_numbers(path, rows, numbers, places, numeric))
+        pieces.append(_numbers(path, rows, numbers, places, numeric, lacking))
         lines += numbers
     text_columns = {name: _text(path, name, values, lines) for name, values in columns.items()}
     table_numbers = np.concatenate(pieces)
@@ -155,10 +163,15 @@ def _numbers(
     lines: list[int],
     places: list[int],
     names: Sequence[str],
+    lacking: Sequence[str] = (),
 ) -> Floats:
     if not rows or not places:
         return np.empty((len(rows), len(places)))
     cells = [[row[place] for place in places] for row in rows]
+    for column in (at for at, name in enumerate(names) if name in lacking):
+        for row in cells:
+            if row[column].strip().lower() in MISSING:
+                row[column] = "nan"
     try:
         return np.array(cells, dtype=np.str_).astype(np.float64)
     except ValueError:
@@ -167,9 +180,16 @@ def _numbers(
                 if not _is_number(value):
                     raise DataError(
                         f"{path}, line {line}: {name} = {value!r} is not a number: write one "
-                        "like 1.5."
+                        f"like 1.5{_otherwise(value, name)}."
                     ) from None
         raise
+
+
+def _otherwise(value: str, name: str) -> str:
+    """What else a cell may be that is no number."""
+    kind = NUMBER if value.strip().lower() in MISSING else CATEGORY
+    what = "may lack values" if kind == NUMBER else "holds text"
+    return f', or say in org.toml that the column {what}: kinds = {{{name} = "{kind}"}}'
 
 
 def _is_number(value: str) -> bool:
@@ -209,5 +229,13 @@ def write_table(folder: Path, stem: str, columns: Mapping[str, Any], fmt: str) -
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         # str() of a float32 is the shortest text that reads back as the same number.
-        texts = (np.asarray(column).astype(np.str_).tolist() for column in columns.values())
+        texts = (_written(np.asarray(column)) for column in columns.values())
         writer.writerows(zip(*texts, strict=True))
+
+
+def _written(column: NDArray[Any]) -> list[str]:
+    """Cells of a column; a missing number is empty."""
+    found: list[str] = column.astype(np.str_).tolist()
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        return ["" if cell == "nan" else cell for cell in found]
+    return found

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Parameters = Mapping[str, NDArray[Any]]
 Records = Mapping[str, Parameters]
 Moments = Mapping[str, NDArray[np.float32]]
+WHOLE = "whole-graph"
+"""What a method that is a simulation only finds beside the results of its programs: all parts."""
 MODEL = "arrays"
 """The record that the server averages; a method may send others beside it."""
 
@@ -44,6 +46,8 @@ class Schema(NamedTuple):
 
     features: int
     classes: int
+    nodes: int = 0
+    """Of the whole graph, for methods that count them; else 0."""
 
 
 class Found(Protocol):
@@ -73,11 +77,14 @@ class Turn:
         Run, stage and number of the round.
     moments : Moments | None
         State of the optimiser to go on with, empty at first; None: a fresh start every round.
+    seed : int | None
+        What random draws follow from; None: the seed of the run, which the server knows.
     """
 
     task: Task
     number: int
     moments: Moments | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +101,15 @@ class Update:
         Of the received model, with every weight that it may have.
     moments : Moments
         State of the optimiser at the end, which stays.
+    sums : sequence of float
+        Numbers about the received model that are added over the organisations, see `Method.weigh`.
     """
 
     records: Records
     weight: int
     scores: "Sequence[Evaluation]" = ()
     moments: Moments = field(default_factory=dict)
+    sums: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -141,8 +151,14 @@ class Method(ABC):
         Whether the server may take the optimiser's steps, with averaged gradients.
     structural
         Whether it trains without a feature model, too.
+    single_updates
+        Whether the server needs the updates of single organisations, which a sealed sum hides.
+    counts_nodes
+        Whether organisations tell the server how many nodes they hold.
     weakness
         What it shows beyond others, in one sentence for the log of a run.
+    reveals
+        What it shows to the server, to the other organisations, and what neither learns.
     """
 
     name: ClassVar[str]
@@ -157,7 +173,10 @@ class Method(ABC):
     own_models: ClassVar[bool] = False
     steps_at_server: ClassVar[bool] = False
     structural: ClassVar[bool] = False
+    single_updates: ClassVar[bool] = False
+    counts_nodes: ClassVar[bool] = False
     weakness: ClassVar[str] = ""
+    reveals: ClassVar[tuple[str, str, str]] = ("", "", "")
 
     settings: "Settings"
 
@@ -177,6 +196,21 @@ class Method(ABC):
         """Refuse settings that do not go together with the method; most go with all."""
         del settings
 
+    @classmethod
+    def needs(cls, settings: "Settings") -> tuple[str, ...]:
+        """Sealed sums before the first round, of a run with these settings."""
+        del settings
+        return cls.programs
+
+    @property
+    def simulated(self) -> bool:
+        """Whether organisations read each other's data, which only a simulation lets them."""
+        return False
+
+    def held(self, org: "Organisation") -> int:
+        """Nodes whose structure features an organisation's network has."""
+        return org.subgraph.num_nodes + org.subgraph.num_external
+
     @property
     def server_steps(self) -> bool:
         """Whether the server takes the optimiser's steps in this run."""
@@ -187,6 +221,12 @@ class Method(ABC):
         """Whether an update that leaves is a gradient, or one times the step size."""
         one_step = self.settings.optimizer == "sgd" and self.settings.local_epochs == 1
         return self.exchanges and (self.server_steps or one_step)
+
+    @property
+    def needs_updates(self) -> bool:
+        """Whether the server's side looks at single updates, which a sealed sum has not."""
+        kind = type(self)
+        return self.exchanges and (kind.join is not Method.join or kind.send is not Method.send)
 
     # At the organisation: sees its data, returns only what may leave.
 
@@ -213,6 +253,13 @@ class Method(ABC):
     @abstractmethod
     def train(self, org: "Organisation", received: Records, turn: Turn) -> Update:
         """Score what was received, train it; the same question has the same answer."""
+
+    def weight(self, org: "Organisation") -> int:
+        """What an update of the organisation counts by, the same in all rounds."""
+        count = int(org.subgraph.train_mask.sum())
+        # A model that was not trained, for lack of training nodes, does not count.
+        by_nodes = self.settings.weight_by == "nodes" and count
+        return org.subgraph.num_nodes if by_nodes else count
 
     def received(self, org: "Organisation", records: Records) -> Parameters:
         """Parameters of the organisation's network from what the server sent."""
@@ -253,3 +300,24 @@ class Method(ABC):
             What each member answered.
         """
         return State(mean, state.rest)
+
+    def num_sums(self, model: Parameters) -> int:
+        """How many numbers `Update.sums` are for a model."""
+        return 0
+
+    def weigh(self, state: State, before: State, summed: Sequence[float]) -> State:
+        """The state after a round, with what follows from the sums of all organisations.
+
+        A pure function of the states and the sums, so that whoever has them gets the same.
+
+        Parameters
+        ----------
+        state
+            That after the round.
+        before
+            That which the organisations had received.
+        summed
+            Their `Update.sums`, added; empty without any.
+        """
+        del before, summed
+        return state

@@ -43,6 +43,12 @@ class FedLap(FedAvg):
     own_models: ClassVar[bool] = True
     steps_at_server: ClassVar[bool] = False
     structural: ClassVar[bool] = True
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "The server sees models, counts of scores and, under names that say nothing, the learned "
+        "row of every node and which organisations hold a copy of it.",
+        "Organisations see the mean model, and the mean of the copies of rows that they share.",
+        "Features, labels and the names of nodes stay where they are.",
+    )
     weakness: ClassVar[str] = (
         "The server sees, under names that say nothing, the structure features of all nodes and "
         "which organisations hold a copy of each: hide-topology has no effect on method fedlap."
@@ -59,10 +65,15 @@ class FedLap(FedAvg):
 
     def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
         """Both models, and `held` rows."""
+        from fedlap_app.models.portfolio import build_row_portfolio
         from fedlap_app.models.rows import build_row_model
 
         settings = self.settings
-        features = None if settings.model == "none" else settings.model_spec(*schema)
+        if self.has_portfolio:
+            structure = replace(settings.structure_spec(schema.classes), activation="none")
+            specs = self.branch_specs(schema)
+            return build_row_portfolio(specs, structure, seed, held, settings.row_smoothing)
+        features = None if settings.model == "none" else self.spec(schema)
         # Rows are learned freely: an activation before the norm would only hide some of them.
         structure = replace(settings.structure_spec(schema.classes), activation="none")
         return build_row_model(features, structure, seed, held, weighted=settings.weighted)
@@ -82,8 +93,11 @@ class FedLap(FedAvg):
 
     def loss(self, model: "nn.Module", inputs: "GraphTensors") -> "Tensor":
         """Cross-entropy, of each branch too if asked for, and the regulariser of the rows."""
+        from fedlap_app.models.portfolio import RowPortfolio
         from fedlap_app.models.rows import smooth_rows
 
+        if isinstance(model, RowPortfolio):
+            return model.objective(inputs)
         return smooth_rows(self.settings.row_smoothing, self.settings.branch_loss)(model, inputs)
 
     def received(self, org: "Organisation", records: Records) -> Parameters:

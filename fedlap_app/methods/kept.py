@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from fedlap_app.errors import RunError
+from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.methods.task import Task
 from fedlap_app.models import model_file
 from fedlap_app.models.guesses import Guesses
 from fedlap_app.models.model_file import ModelFile
-from fedlap_app.models.specs import ROWS
 from fedlap_app.store import names
 from fedlap_app.store.folders import Store, StoreError
-from fedlap_app.sums.programs import Krylov
+from fedlap_app.sums.programs import FeatureMoments, Krylov
 
 if TYPE_CHECKING:
     from fedlap_app.methods.organisation import Organisation
@@ -27,6 +27,8 @@ KEPT = 5  # finished runs of a simulation
 MOST_FINISHED = 50  # finished runs of a deployment, where none of them makes room for another
 MOST_UNFINISHED = 16
 RATION = names.RATION
+ROUNDS = names.ROUNDS  # what an organisation knows of sealed rounds
+GRAPH = names.GRAPH  # what the part was, for a model without a basis that tells
 
 
 def training_job(run_id: int) -> str:
@@ -45,15 +47,21 @@ def keep_model(
     In a simulation the oldest models go; in a deployment no message of a server deletes one.
     """
     store = organisation.store
+    job = task.found.get(FeatureMoments.name, "")
+    encoding = organisation.encoding(job)
     model = ModelFile(
         parameters,
         organisation.settings.to_config(),
         organisation.schema,
         task.found.get(BASIS, ""),
-        data=organisation.subgraph.fingerprint() if ROWS in parameters else "",
+        data=organisation.subgraph.fingerprint(),
+        features=job,
+        encoding=encoding.to_bytes() if encoding else b"",
     )
     with store.lock():
         folder = store.job(training_job(task.run))
+        if not model.basis:
+            folder.write(GRAPH, Snapshot.of(organisation.subgraph).pack())
         folder.write(model_file.FILE, model.to_bytes())
         folder.write_json(names.EVALUATION, _per_class(evaluation, organisation.subgraph.classes))
         if not organisation.deployed:

@@ -1,13 +1,18 @@
 """Methods without exchange: each organisation alone (`local`), or all data in one place."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from fedlap_app.knobs import keys_of
 from fedlap_app.methods.base import Parameters, Schema
-from fedlap_app.methods.fedavg import FedAvg
+from fedlap_app.methods.fedavg import FedAvg, scored
 from fedlap_app.methods.scores import Best, Layout, pack, total, unpack
+from fedlap_app.methods.weighing import step
 from fedlap_app.models.options import AveragingOptions
+from fedlap_app.models.specs import BRANCH_WEIGHTS
 from fedlap_app.seeds import round_seed, stage_seed
 
 if TYPE_CHECKING:
@@ -15,6 +20,17 @@ if TYPE_CHECKING:
 
     from fedlap_app.models.evaluation import Evaluation
     from fedlap_app.models.tensors import GraphTensors
+
+
+def reweigh(model: "nn.Module", sums: Sequence[float]) -> None:
+    """Let the weights of a model's branches follow them, as the server does for all."""
+    import torch
+
+    if not sums:
+        return
+    weights = model.get_buffer(BRANCH_WEIGHTS)
+    moved = step(weights.cpu().numpy().astype(np.float64), sums)
+    weights.copy_(torch.from_numpy(moved))
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,11 @@ class Local(FedAvg):
 
     name: ClassVar[str] = "local"
     summary: ClassVar[str] = "no exchange"
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "The server sees counts of scores of every organisation.",
+        "Organisations learn nothing of each other.",
+        "No model and no data leaves.",
+    )
     reads: ClassVar[frozenset[str]] = FedAvg.reads - keys_of(AveragingOptions)
     exchanges: ClassVar[bool] = False
     own_models: ClassVar[bool] = True
@@ -74,7 +95,6 @@ class Local(FedAvg):
     def _train_stage(
         self, model: "nn.Module", inputs: "GraphTensors", name: str, stage: int, schema: Schema
     ) -> AloneStage:
-        from fedlap_app.models.evaluation import evaluate
         from fedlap_app.models.optimizer import Optimizer
         from fedlap_app.models.parameters import parameters_of
         from fedlap_app.models.training import train_epochs
@@ -82,7 +102,7 @@ class Local(FedAvg):
         settings = self.settings
         spec = settings.train_spec
         rule = Optimizer(model.parameters(), spec)
-        best = Best(settings.patience, settings.metric)
+        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
         layout = Layout.of(settings, schema.classes)
         history: list[list[float]] = []
         for number in range(1, settings.rounds + 1):
@@ -90,10 +110,11 @@ class Local(FedAvg):
                 rule = Optimizer(model.parameters(), spec)
             seed = round_seed(settings.seed, stage, name, number)
             train_epochs(model, inputs, spec, seed, objective=self.loss, optimizer=rule)
-            scores = evaluate(model, inputs, bins=settings.score_bins)
+            (scores, *_), sums = scored(model, inputs, bins=settings.score_bins)
             history.append(pack(scores))
             if best.takes(number, total([unpack(history[-1], layout)])):
                 evaluation, parameters = scores, parameters_of(model)
+            reweigh(model, sums)
             if best.is_enough(number):
                 break
         return AloneStage(stage, best, evaluation, parameters, history)
@@ -104,5 +125,10 @@ class Central(Local):
 
     name: ClassVar[str] = "central"
     summary: ClassVar[str] = "all data in one place"
+    reveals: ClassVar[tuple[str, str, str]] = (
+        "Whoever trains sees all data of all organisations.",
+        "It is a bound to compare with, and runs in one process only.",
+        "Nothing is protected.",
+    )
     own_models: ClassVar[bool] = False
     pooled: ClassVar[bool] = True

@@ -20,6 +20,13 @@ _HOMES = {
     "fedlap+": "fedlap_plus:FedLapPlus",
     "fedlap": "fedlap:FedLap",
     "fedavg": "fedavg:FedAvg",
+    "fedsgd": "fedsgd:FedSGD",
+    "mlp": "mlp:MLP",
+    "fedgcn": "fedgcn:FedGCN",
+    "fedsage+": "fedsage:FedSage",
+    "fedstruct": "fedstruct:FedStruct",
+    "fedpub": "fedpub:FedPub",
+    "fedgta": "fedgta:FedGTA",
     "local": "local:Local",
     "central": "local:Central",
 }

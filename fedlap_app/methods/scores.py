@@ -125,6 +125,25 @@ def unpack(packed: Sequence[float], layout: Layout = PLAIN) -> dict[str, Any]:
     return found
 
 
+def addable(packed: Sequence[float], layout: Layout = PLAIN) -> list[float]:
+    """The same scores as numbers whose plain sum over clients says all that their total does."""
+    at = _FIELDS.index("macro-f1")
+    found: list[float] = []
+    for start in range(0, len(packed), layout.size):
+        for numbers in layout.cut(packed[start : start + layout.size]).values():
+            found += [*numbers[:at], numbers[at] * numbers[0], *numbers[at + 1 :]]
+    return found
+
+
+def summed(sums: Sequence[float], layout: Layout = PLAIN) -> list[dict[str, Any]]:
+    """Totals from the sum of what all clients made `addable`; as many as each had scores."""
+    found = unpack_all(sums, layout)
+    for scores in found:
+        for split in SPLITS:
+            scores[f"{split}-macro-f1"] /= scores[f"{split}-count"] or 1.0
+    return [total([scores]) for scores in found]
+
+
 def total(clients: Sequence[Scores]) -> dict[str, float]:
     """Scores over the nodes of all clients; macro F1 is the clients' weighted mean."""
     result: dict[str, float] = {}
@@ -136,7 +155,7 @@ def total(clients: Sequence[Scores]) -> dict[str, float]:
         result[f"{split}_accuracy"] = correct / count if count else math.nan
         result[f"{split}_loss"] = loss / count if count else math.nan
         result[f"{split}_macro_f1"] = f1 / count if count else math.nan
-        if all(f"{split}-histogram" in scores for scores in clients):
+        if clients and all(f"{split}-histogram" in scores for scores in clients):
             histogram = np.sum([scores[f"{split}-histogram"] for scores in clients], axis=0)
             result[f"{split}_roc_auc"] = roc_auc(histogram)
             result[f"{split}_average_precision"] = average_precision(histogram)
@@ -198,16 +217,19 @@ class Best:
         Rounds without a better one after which training ends; 0: never.
     metric : str
         What a round is judged by.
+    last : bool
+        Take every round for better than those before.
     """
 
     patience: int = 0
     metric: str = METRICS[0]
+    last: bool = False
     round: int = 0
     totals: Scores | None = None
 
     def takes(self, number: int, totals: Scores) -> bool:
         """Take in the totals of a round; whether it is the best one now."""
-        better = is_better(totals, self.totals, self.metric)
+        better = self.last or is_better(totals, self.totals, self.metric)
         if better:
             self.round, self.totals = number, totals
         return better
@@ -219,6 +241,16 @@ class Best:
     def is_enough(self, number: int) -> bool:
         """Whether training ends with this round."""
         return 0 < self.patience <= number - self.round
+
+
+def best_of(choices: Sequence[Scores], metric: str) -> int:
+    """Which of several totals validates best; the first where nothing speaks for another."""
+    chosen = 0
+    for number, totals in enumerate(choices):
+        known = not math.isnan(by_metric(totals, "val", metric))
+        if known and is_better(totals, choices[chosen], metric):
+            chosen = number
+    return chosen
 
 
 def is_better(candidate: Scores, best: Scores | None, metric: str = METRICS[0]) -> bool:

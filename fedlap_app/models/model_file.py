@@ -2,9 +2,12 @@
 
 import io
 import json
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +16,13 @@ from fedlap_app.errors import DataError
 from fedlap_app.store import names
 
 FILE = names.MODEL
-_ABOUT = "about"
+_ABOUT, _ENCODING = "about", "encoding"
+_FACTS = ("schema", "basis", "data", "features")
+_DAMAGE = (
+    OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile, NotImplementedError,
+    RuntimeError, OverflowError, struct.error, zlib.error,
+)  # fmt: skip
+"""What zipfile and numpy raise for files that are cut or altered."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,12 @@ class ModelFile:
     basis : str
         Offline job whose basis the model reads; empty for models without one.
     data : str
-        Fingerprint of the subgraph whose rows are among the parameters; empty without such rows.
+        Fingerprint of the part that an organisation trained on; empty in the server's file.
+    features : str
+        Offline job whose moments the features are standardised by; empty without one.
+    encoding : bytes
+        How the features are read, where that may be known; empty: the store of the organisation
+        says it, or they are read as they are.
     """
 
     parameters: Mapping[str, NDArray[Any]]
@@ -39,12 +53,16 @@ class ModelFile:
     schema: str
     basis: str = ""
     data: str = ""
+    features: str = ""
+    encoding: bytes = b""
 
     def to_bytes(self) -> bytes:
         """The model in numpy's zip format, without pickles."""
-        facts = {"schema": self.schema, "basis": self.basis, "data": self.data}
+        facts = {name: getattr(self, name) for name in _FACTS}
         about = json.dumps({"config": dict(self.config), **facts}).encode()
         arrays = {f"parameter/{name}": value for name, value in self.parameters.items()}
+        if self.encoding:
+            arrays[_ENCODING] = np.frombuffer(self.encoding, np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **{_ABOUT: np.frombuffer(about, np.uint8)}, **arrays)
         return buffer.getvalue()
@@ -58,9 +76,13 @@ class ModelFile:
                 parameters = {
                     name.removeprefix("parameter/"): file[name]
                     for name in file.files
-                    if name != _ABOUT
+                    if name not in (_ABOUT, _ENCODING)
                 }
-            facts = (about[name] for name in ("config", "schema", "basis", "data"))
-            return cls(parameters, *facts)
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            raise DataError(f"{origin} is not a model of this app ({error})") from None
+                encoding = file[_ENCODING].tobytes() if _ENCODING in file.files else b""
+            # A model of an earlier release says nothing of features.
+            facts = {"features": "", **{name: about[name] for name in about if name in _FACTS}}
+            return cls(parameters, about["config"], encoding=encoding, **facts)
+        except _DAMAGE as error:
+            raise DataError(
+                f"{origin} is not a whole model of this app ({error}): copy it again, or train anew"
+            ) from None

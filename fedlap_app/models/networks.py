@@ -74,25 +74,43 @@ class FeatureModel(nn.Module):
         self.input_dropout = spec.input_dropout
         self.hops = spec.hops if spec.kind == "decoupled" else 0
         widths = (spec.num_features, *spec.hidden, spec.num_classes)
-        layer = _LAYER[spec.kind]
-        self.layers = nn.ModuleList(itertools.starmap(layer, itertools.pairwise(widths)))
+        kinds = [_LAYER[spec.kind]] * (len(widths) - 1)
+        self.straight = spec.dense == "last" and len(kinds) > 1
+        if spec.dense != "none":
+            kinds[0 if spec.dense == "first" else -1] = DenseLayer
+        shapes = zip(kinds, itertools.pairwise(widths), strict=True)
+        self.layers = nn.ModuleList(layer(*shape) for layer, shape in shapes)
+        self.gain = nn.Parameter(torch.ones(spec.num_features, 1)) if spec.input_gain else None
+        self.shift = nn.Parameter(torch.zeros(1, spec.num_features)) if spec.input_gain else None
+
+    @property
+    def first(self) -> DenseLayer:
+        """The layer that reads the features."""
+        return cast(DenseLayer, self.layers[0])
 
     def forward(self, tensors: GraphTensors) -> Tensor:
         """Logits of all nodes, (n, classes)."""
-        if tensors.kind != self.kind:
-            raise ConfigError(
-                f"The model is {self.kind!r} and the tensors are for {tensors.kind!r}; "
-                "build both from one ModelSpec."
-            )
+        return self.finish(self._product(tensors, self.first.weight), tensors)
+
+    def finish(self, product: Tensor, tensors: GraphTensors) -> Tensor:
+        """Logits of all nodes from the product of the features and the first weight."""
+        propagation = tensors.propagation_of(self.kind)
         first, *others = (cast(DenseLayer, layer) for layer in self.layers)
-        product = tensors.x.times(first.weight, self.input_dropout if self.training else 0.0)
-        hidden: Tensor = first(product, tensors.propagation)
+        hidden: Tensor = first(product, propagation)
         for layer in others:
-            hidden = functional.dropout(hidden.relu(), self.dropout, self.training)
-            hidden = layer(hidden @ layer.weight, tensors.propagation)
+            if not (self.straight and layer is others[-1]):
+                hidden = functional.dropout(hidden.relu(), self.dropout, self.training)
+            hidden = layer(hidden @ layer.weight, propagation)
         for _ in range(self.hops):
-            hidden = tensors.propagation.times(hidden)
+            hidden = propagation.times(hidden)
         return hidden
+
+    def _product(self, tensors: GraphTensors, weight: Tensor) -> Tensor:
+        """Input times weight; a gain of the features is one of the weight's rows."""
+        dropout = self.input_dropout if self.training else 0.0
+        if self.gain is None or self.shift is None:
+            return tensors.x.times(weight, dropout)
+        return tensors.x.times(self.gain * weight, dropout) + self.shift @ weight
 
 
 class Intercept(nn.Module):

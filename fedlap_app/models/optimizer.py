@@ -54,7 +54,8 @@ class Optimizer:
     @torch.no_grad()
     def step(self, gradients: Iterable[Tensor]) -> None:
         """Move the parameters by one step against the gradients."""
-        grads = list(gradients)
+        # The fused kernel reads a gradient as if it lay in memory like its parameter.
+        grads = [gradient.contiguous() for gradient in gradients]
         if self.spec.optimizer == "sgd":
             sgd(
                 self.parameters,

@@ -20,7 +20,26 @@ from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.models.training import Objective, cross_entropy
 
 
-class RowModel(TwoBranches):
+class LearnedRows(nn.Module):
+    """What models with learned rows have in common."""
+
+    rows: nn.Parameter
+
+    def directions(self) -> Tensor:
+        """Rows of length one."""
+        return functional.normalize(self.rows, dim=1)
+
+    def structure_features(self, tensors: GraphTensors) -> Tensor:
+        """S_v of all internal nodes."""
+        return _share(tensors).features(self.directions())
+
+    def rayleigh(self, tensors: GraphTensors) -> Tensor:
+        """tr(S_i' L_i S_i) / tr(S_i' S_i) of one organisation."""
+        share = _share(tensors)
+        return share.roughness(self.directions()) / share.volume()
+
+
+class RowModel(TwoBranches, LearnedRows):
     """f(X, E, v) + g(S_v) with learned rows."""
 
     structure: StructureHead
@@ -38,13 +57,9 @@ class RowModel(TwoBranches):
         super().__init__(features, structure, weighted=weighted)
         self.rows = nn.Parameter(torch.zeros(held, structure.spec.width))
 
-    def directions(self) -> Tensor:
-        """Rows of length one."""
-        return functional.normalize(self.rows, dim=1)
-
     def structure_logits(self, tensors: GraphTensors) -> Tensor:
         """g(S_v) of all internal nodes."""
-        logits: Tensor = self.structure(_share(tensors).features(self.directions()))
+        logits: Tensor = self.structure(self.structure_features(tensors))
         return logits
 
 
@@ -76,10 +91,9 @@ def smooth_rows(strength: float, branch: float = 0.0) -> Objective:
     return objective
 
 
-def rayleigh_share(model: RowModel, tensors: GraphTensors) -> Tensor:
+def rayleigh_share(model: LearnedRows, tensors: GraphTensors) -> Tensor:
     """tr(S_i' L_i S_i) / tr(S_i' S_i) of one organisation."""
-    share = _share(tensors)
-    return share.roughness(model.directions()) / share.volume()
+    return model.rayleigh(tensors)
 
 
 def _share(tensors: GraphTensors) -> LaplacianShare:

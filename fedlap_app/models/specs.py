@@ -6,13 +6,29 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import handed
 
 Kind = Literal["sage", "gcn", "decoupled"]
+Dense = Literal["none", "first", "last"]
 OptimizerName = Literal["adam", "sgd"]
 Activation = Literal["relu", "tanh", "none"]
 ROWS = "rows"  # parameter of a model that holds learned rows
+MASKS = "masks."  # parameters of a model that are multiplied with its weights
+PORTFOLIO = "portfolio"
+BRANCH_WEIGHTS = "branch_weights"  # value of a model that weighs its branches
+FEATURE_BRANCHES: dict[str, tuple[Kind, int | None]] = {
+    "sage": ("sage", None),
+    "gcn": ("gcn", None),
+    "decoupled": ("decoupled", None),
+    "mlp": ("decoupled", 0),
+}
+"""Feature models of a portfolio: their kind, and hops other than those of the settings."""
+STRUCTURE_BRANCHES = ("diffused", "flat", "ends")
+GENERATOR = "generator."  # parameters of a model that generate missing neighbours
 FUSIONS = ("sum", "validation")
 FEATURE_WEIGHT = "feature_weight"  # value of a model that weights its feature model
 FEATURES_ALONE, STRUCTURE_ALONE = -1.0, 0.0
@@ -73,6 +89,11 @@ class ModelSpec:
         Probability that a feature of a node is dropped in training.
     relay : bool (default: False)
         Propagate over external nodes, too: each says the mean of what its internal neighbours say.
+    input_gain : bool (default: False)
+        Learn a gain and a shift of each feature.
+    dense : "none" | "first" | "last" (default: "none")
+        A layer that does not propagate: the first, whose input is propagated already, or the last,
+        which then follows the one before without relu and dropout.
     """
 
     kind: Kind
@@ -84,6 +105,13 @@ class ModelSpec:
     input_norm: bool = True
     input_dropout: float = 0.0
     relay: bool = False
+    input_gain: bool = False
+    dense: Dense = "none"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Widths of the input and of the output."""
+        return self.num_features, self.num_classes
 
     def __post_init__(self) -> None:
         if handed("model", self.kind) is None:
@@ -143,6 +171,52 @@ class StructureSpec:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How one branch of a portfolio reads a spectral basis.
+
+    Parameters
+    ----------
+    name : "diffused" | "flat" | "ends"
+        All columns by the heat kernel exp(-t eigenvalue), which fades out from the smooth end; the
+        first half of them, all alike; or all by the size of the adjacency's eigenvalue, which
+        shows both ends.
+    diffusion : float
+        t of the heat kernel.
+    smoothing : float
+        Strength of the Rayleigh quotient of W.
+    centre : float
+        Where the spectrum of the operator has adjacency's zero: 1 for normalised Laplacians.
+    root : bool
+        Whether the eigenvalues are squares of adjacency's, as those of A A' are.
+    """
+
+    name: str
+    diffusion: float = 0.0
+    smoothing: float = 0.0
+    centre: float = 0.0
+    root: bool = False
+
+    def __post_init__(self) -> None:
+        _check_choice("A branch of the structure", self.name, STRUCTURE_BRANCHES)
+
+    def columns(self, rank: int) -> int:
+        """Columns of a basis that are read."""
+        return (rank + 1) // 2 if self.name == "flat" else rank
+
+    def weights(self, eigenvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How much each column counts, at most 1."""
+        if self.name == "flat" or not len(eigenvalues):
+            return np.ones_like(eigenvalues)
+        if self.name == "diffused":
+            heat: NDArray[np.float64] = np.exp(-self.diffusion * (eigenvalues - eigenvalues.min()))
+            return heat
+        sizes = np.abs(eigenvalues - self.centre)
+        sizes = np.sqrt(sizes) if self.root else sizes
+        shares: NDArray[np.float64] = sizes / (sizes.max() or 1.0)
+        return shares
+
+
+@dataclass(frozen=True)
 class TrainSpec:
     """Local training: full-batch steps of one optimiser.
 
@@ -168,6 +242,18 @@ class TrainSpec:
         _check_choice("The optimizer", self.optimizer, get_args(OptimizerName))
         _check_range("The learning rate", self.learning_rate, 1e-30, math.inf, "above 0")
         _check_range("The weight decay", self.weight_decay, 0.0, math.inf, "of 0 or more")
+
+
+def parse_names(text: str, choices: Sequence[str], setting: str) -> tuple[str, ...]:
+    """Names from a text such as ``"sage,mlp"``, each one of the choices and there once."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    wrong = [name for name in names if name not in choices or names.count(name) > 1]
+    if wrong:
+        raise ConfigError(
+            f"{setting} = '{text}' names '{wrong[0]}' twice or is no list of "
+            f"{', '.join(choices)}: try {setting} = '{','.join(choices)}'"
+        )
+    return names
 
 
 def parse_widths(text: str, setting: str = "hidden") -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """One organisation's internal nodes and edges as tensors on a device."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -22,6 +23,25 @@ if TYPE_CHECKING:
 NO_LABEL = -1
 SPLITS = ("train", "val", "test")
 _NORMALISATION = {"sage": neighbour_mean, "gcn": symmetric, "decoupled": random_walk}
+
+
+@dataclass(frozen=True, eq=False)
+class Missing:
+    """What is missing of a part, and what a generator of it learns from.
+
+    Attributes
+    ----------
+    nodes : Tensor
+        Nodes with foreign neighbours, in the order of the empty nodes that stand for these.
+    dense : Tensor
+        (n, d) features as the network reads them.
+    edges : Tensor
+        (2, E) internal edges.
+    """
+
+    nodes: Tensor
+    dense: Tensor
+    edges: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +74,18 @@ class GraphTensors:
         training.
     share : LaplacianShare | None
         Share of the Laplacian regulariser, for models with learned rows.
+    others : Mapping
+        Propagation matrices of further kinds of models, for those that are trained together.
     class_weights : Tensor | None
         (classes,) weight of each class in the loss; None: all weigh 1.
+    softmax_twice : bool
+        Whether the loss takes probabilities for logits.
+    sums : Features | None
+        Sums over the neighbours' features, for models that read them beside ``x``.
+    walks : SparseMatrix | None
+        (n, all nodes) weights of walks, for models that learn rows of all nodes.
+    missing : Missing | None
+        What a generator of missing neighbours reads, of a part that was grown for them.
     """
 
     kind: Kind
@@ -70,6 +100,22 @@ class GraphTensors:
     guesses: tuple[Tensor, Tensor] | None = None
     share: LaplacianShare | None = None
     class_weights: Tensor | None = None
+    softmax_twice: bool = False
+    sums: Features | None = None
+    walks: SparseMatrix | None = None
+    missing: Missing | None = None
+    others: Mapping[Kind, Propagation] = field(default_factory=dict)
+
+    def propagation_of(self, kind: Kind) -> Propagation:
+        """The propagation matrix of a kind of model."""
+        if kind == self.kind:
+            return self.propagation
+        if kind not in self.others:
+            raise ConfigError(
+                f"The model is {kind!r} and the tensors are for "
+                f"{', '.join(map(repr, (self.kind, *self.others)))}; build both from one ModelSpec."
+            )
+        return self.others[kind]
 
     @property
     def num_nodes(self) -> int:
@@ -78,9 +124,17 @@ class GraphTensors:
 
     @classmethod
     def from_subgraph(
-        cls, subgraph: "Subgraph", spec: ModelSpec, device: torch.device | str = "cpu"
+        cls,
+        subgraph: "Subgraph",
+        spec: ModelSpec,
+        device: torch.device | str = "cpu",
+        *,
+        others: Iterable[Kind] = (),
     ) -> Self:
-        """Bring a subgraph to the device in the form that the model of ``spec`` reads."""
+        """Bring a subgraph to the device in the form that the model of ``spec`` reads.
+
+        With `others`, models of these kinds read it as well.
+        """
         if subgraph.features.shape[1] != spec.num_features:
             raise ConfigError(
                 f"{subgraph.name} has {subgraph.features.shape[1]} features and the model takes "
@@ -92,17 +146,18 @@ class GraphTensors:
                 f"{spec.num_classes}; give the model the number of classes of the data."
             )
         device = torch.device(device)
-        links = _NORMALISATION.get(spec.kind, random_walk)(Links.of(subgraph, relay=spec.relay))
+        links = Links.of(subgraph, relay=spec.relay)
         targets = np.where(subgraph.train_mask, subgraph.labels, NO_LABEL)
         masks = (subgraph.train_mask, subgraph.val_mask, subgraph.test_mask)
         return cls(
             kind=spec.kind,
             x=features_on(subgraph.features, normalise=spec.input_norm, device=device),
-            propagation=_propagation(links, device),
+            propagation=_propagation(_NORMALISATION.get(spec.kind, random_walk)(links), device),
             targets=torch.from_numpy(targets).to(device),
             labels=subgraph.labels,
             splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},
             device=device,
+            others={kind: _propagation(_NORMALISATION[kind](links), device) for kind in others},
         )
 
     def with_basis(
@@ -115,13 +170,19 @@ class GraphTensors:
             eigenvalues=torch.as_tensor(eigenvalues, dtype=torch.float32, device=self.device),
         )
 
-    def balanced(self, classes: int) -> "GraphTensors":
+    def balanced(self, classes: int, counts: NDArray[np.number] | None = None) -> "GraphTensors":
         """The same data with classes that weigh the same in the loss, however rare they are.
 
-        The counts are those of the own training nodes; a class without any keeps weight 1.
+        Parameters
+        ----------
+        classes
+            How many there are.
+        counts
+            Training nodes of every class (default: the own ones); one without any keeps weight 1.
         """
-        labels = self.labels[self.splits["train"]]
-        counts = np.bincount(labels, minlength=classes)
+        if counts is None:
+            labels = self.labels[self.splits["train"]]
+            counts = np.bincount(labels, minlength=classes)
         weights = np.ones(classes, dtype=np.float32)
         present = counts > 0
         weights[present] = counts.sum() / (np.count_nonzero(present) * counts[present])

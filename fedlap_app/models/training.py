@@ -23,6 +23,8 @@ def cross_entropy(model: nn.Module, tensors: GraphTensors) -> Tensor:
 def loss_of(logits: Tensor, tensors: GraphTensors) -> Tensor:
     """Mean cross-entropy of given logits, as in `cross_entropy`; with class weights theirs."""
     classes = tensors.class_weights
+    if tensors.softmax_twice:
+        logits = logits.softmax(dim=1)
     if tensors.guesses is None:
         return functional.cross_entropy(logits, tensors.targets, classes, ignore_index=NO_LABEL)
     known = functional.cross_entropy(

@@ -22,8 +22,10 @@ ATTACKER = (
     "density are those that the organisation alone knows, its own"
 )
 
-VECTORS, FEATURES = "vectors", "feature columns"
-"""Kinds of columns that are counted, each by itself."""
+VECTORS, FEATURES, MOMENTS = "vectors", "feature columns", "feature moments"
+"""What is counted, each by itself."""
+COUNTED_BY_JOB = (MOMENTS,)
+"""What counts once a job, and not by its columns."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,11 @@ class Consent:
         return sum(self.exchanged(kind, besides=besides) for kind in (VECTORS, FEATURES))
 
     def counter(self, kind: str) -> str:
-        """Name of a count of the graph; that of vectors is the graph's own."""
-        return count_mark(self.graph, kind)
+        """Name of a count of the graph; that of vectors is the graph's own.
+
+        Moments of columns are counted whatever the graph is: a new node shows in their difference.
+        """
+        return count_mark("" if kind in COUNTED_BY_JOB else self.graph, kind)
 
     def auc(self, vectors: int) -> float:
         """AUC of the attacker after so many vectors."""
@@ -117,12 +122,17 @@ class Consent:
         most = self._most(asked.kind)
         if most is not None:
             self._require_columns(most, self.exchanged(asked.kind, besides=asked.job), asked)
-        if self.policy.largest_auc is not None:
+        if self.policy.largest_auc is not None and asked.kind not in COUNTED_BY_JOB:
             self._require_auc(self.all_exchanged(besides=asked.job) + asked.vectors)
 
     def _most(self, kind: str) -> int | None:
         """Columns of a kind that may be exchanged."""
-        return self.policy.most_vectors if kind == VECTORS else self.policy.most_feature_columns
+        limits = {
+            VECTORS: self.policy.most_vectors,
+            FEATURES: self.policy.most_feature_columns,
+            MOMENTS: self.policy.most_feature_moments,
+        }
+        return limits[kind]
 
     def require_partners(self, asked: Asked) -> None:
         """Refuse a job with too few pinned organisations, or one that shows who borders whom."""
@@ -165,6 +175,12 @@ class Consent:
         if asked.products > 1:
             what = "this operator exchanges" if asked.kind == VECTORS else "this run takes"
             says += f" and {what} {asked.products} for each"
+        if asked.kind in COUNTED_BY_JOB:
+            raise ConsentError(
+                f"its limit {key} = {most} does not allow another computation of {asked.kind}, as "
+                f"{before} were made: the organisation can raise it in its org.toml, or set "
+                "standardise = 'alone'"
+            )
         remedy = f"set vectors to at most {left}" if left else "none are left"
         if asked.kind == FEATURES:
             remedy = f"the organisation can raise {key} in its org.toml"
@@ -184,7 +200,7 @@ class Consent:
     def allowed(self) -> str:
         """What the limits leave, for the organisation's own eyes."""
         so_far = self.all_exchanged()
-        counts = {kind: self.exchanged(kind) for kind in (VECTORS, FEATURES)}
+        counts = {kind: self.exchanged(kind) for kind in (VECTORS, FEATURES, MOMENTS)}
         counted = " and ".join(f"{n} {kind}" for kind, n in counts.items() if n or kind == VECTORS)
         says = f"{counted} exchanged since the graph last changed, AUC {self.auc(so_far):.4f}"
         if self.policy.largest_auc is not None:
@@ -197,4 +213,4 @@ class Consent:
 
 def count_mark(graph: str, kind: str) -> str:
     """Name of a count of a graph; that of vectors is the graph's fingerprint."""
-    return graph if kind == VECTORS else f"{graph} {kind}"
+    return graph if kind == VECTORS else f"{graph} {kind}".strip()

@@ -17,6 +17,7 @@ from fedlap_app.spectral.operators import KINDS
 
 TABLES = ("policy", "consent")
 BACKENDS = ("mask", "plain", "ckks")
+TRAINING_SEALS = ("mask", "plain")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,19 @@ class Policy:
         Methods that do not come with the app and may be run, each with the hash of its file.
     most_feature_columns
         Feature columns whose sums over neighbours were exchanged, counted like vectors.
+    training_backends
+        How training may hide updates from the server; ``plain`` hides nothing.
+    two_members
+        Whether it trains with one other alone, where each learns the update of the other.
+    list_changes
+        How often members may be left out of a sealed training job.
+    least_published_nodes
+        Nodes of a split, of all members together, that its published accuracy must be of.
+    publish_model
+        Whether a run may put the trained model into the server's run folder.
+    most_feature_moments
+        Computations of means and deviations of feature columns over all organisations; two of them
+        show the values of a node that has changed in between.
     """
 
     most_vectors: int | None = None
@@ -74,6 +88,21 @@ class Policy:
     least_scored_nodes: int = 10
     methods: Mapping[str, str] | None = field(default_factory=dict)
     most_feature_columns: int | None = 0
+    training_backends: tuple[str, ...] | None = ("mask",)
+    two_members: bool = False
+    list_changes: int | None = 2
+    least_published_nodes: int = 50
+    publish_model: bool = False
+    most_feature_moments: int | None = 10
+
+    @property
+    def weaker(self) -> tuple[str, ...]:
+        """Keys whose values allow more than the defaults, for the organisation's own log."""
+        return tuple(
+            key_of(entry.name)
+            for entry in fields(Policy)
+            if _allows_more(entry.name, getattr(self, entry.name), getattr(SAFE, entry.name))
+        )
 
 
 SAFE = Policy()
@@ -92,7 +121,25 @@ SIMULATED = Policy(
     least_scored_nodes=0,
     methods=None,
     most_feature_columns=None,
+    training_backends=None,
+    two_members=True,
+    list_changes=None,
+    least_published_nodes=0,
+    publish_model=True,
+    most_feature_moments=None,
 )
+
+
+def _allows_more(name: str, value: Any, safe: Any) -> bool:  # noqa: ANN401 - of any key
+    if value == safe or safe is None:
+        return False
+    if name == "backends":
+        return value is None or not {*value} <= {*safe}
+    if name == "least_scored_nodes":
+        return bool(value < safe)
+    if isinstance(safe, bool) or not isinstance(safe, int):
+        return True
+    return value is None or bool(value > safe)
 
 
 def read_policy(folder: Path, absent: Policy = SAFE) -> Policy:
@@ -107,6 +154,7 @@ def read_policy(folder: Path, absent: Policy = SAFE) -> Policy:
     """
     path = folder / FILE
     facts = parse_file(path)
+    _require_placed(path, facts)
     values: dict[str, Any] = {}
     for name in TABLES:
         table = facts.get(name, {})
@@ -120,6 +168,17 @@ def read_policy(folder: Path, absent: Policy = SAFE) -> Policy:
             raise DataError(f"{path}, [{name}]: {error}") from None
         values |= table
     return parse_policy(values, absent)
+
+
+def _require_placed(path: Path, facts: Mapping[str, Any]) -> None:
+    """Refuse a limit outside of its table: it would hold for nothing, and nobody would notice."""
+    known = {key_of(entry.name) for entry in fields(Policy)}
+    for name, value in facts.items():
+        if name in known:
+            raise DataError(f"{path}: {name} is in no table: write it below a line [policy].")
+        lost = sorted(known.intersection(value)) if isinstance(value, dict) else []
+        if lost and name not in (*TABLES, "peers"):  # an organisation may have any name
+            raise DataError(f"{path}: {lost[0]} is in [{name}], not in [policy]: move it there.")
 
 
 def parse_policy(table: Mapping[str, Any], absent: Policy = SAFE) -> Policy:
@@ -185,11 +244,14 @@ def _some_of(choices: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...
 _READERS: dict[str, Callable[[str, object], Any]] = {
     "largest_auc": _auc,
     "backends": _some_of(BACKENDS),
+    "training_backends": _some_of(TRAINING_SEALS),
     "operators": _some_of(KINDS),
     "hide_topology": _flag,
     "unpadded_sums": _flag,
     "trust_on_first_use": _flag,
     "server_steps": _flag,
     "score_histograms": _flag,
+    "two_members": _flag,
+    "publish_model": _flag,
     "methods": _hashes,
 }

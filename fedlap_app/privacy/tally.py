@@ -88,7 +88,8 @@ class Tally:
         graphs: dict[str, Any] = found.get("graphs", {})
         if graphs is not self._known and not _is_count(graphs):
             raise RunError(
-                f"{FILE} of the store is damaged: restore it from a backup, or delete it"
+                f"{FILE} of the store is damaged: restore it from a backup; deleting it forgets "
+                "how many vectors have left, so that limits count from zero again"
             )
         self._known = graphs
         return graphs

@@ -31,6 +31,15 @@ class BasisOptions(Options):
     vectors: int = knob(100, "vectors that are exchanged", low=1, high=10_000)
     rank: int = knob(0, "eigenvectors that are kept; 0: as many as vectors", low=0, high=10_000)
     keep: str = knob("smallest", "which eigenvalues are kept", choices=KEEP)
+    start_basis: str = knob(
+        "",
+        "job whose basis, on the graph as it was, is the start; empty: a random start",
+        advanced=True,
+    )
+    keep_basis: bool = knob(
+        False, "take that basis as it is, with rows for new nodes from their neighbours'",
+        advanced=True,
+    )  # fmt: skip
     block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000, advanced=True)
 
     def __post_init__(self) -> None:
@@ -39,6 +48,16 @@ class BasisOptions(Options):
             raise ConfigError(
                 f"rank = {self.rank} is more than vectors = {self.vectors}: no more vectors can be "
                 f"kept than are exchanged, try rank = {self.vectors}"
+            )
+
+        if self.keep_basis and not self.start_basis:
+            raise ConfigError(
+                "keep-basis = true keeps no basis without one: name its job in start-basis"
+            )
+        if self.start_basis and not self.start_basis.isalnum():
+            raise ConfigError(
+                f"start-basis = '{self.start_basis}' is no job id: offline.json of a run folder "
+                "names one"
             )
 
     @property

@@ -1,8 +1,8 @@
 """What the files of a client store are called: whoever writes, reads or cleans asks here.
 
 A store has the lock and the marker, four small records, finished results (``basis-HASH``), files
-of jobs before training (``offline-JOB-WHAT``), a folder for who the organisation is (``offline``)
-and one a job for what outlives it (``jobs``).
+of jobs before training (``offline-JOB-WHAT``) and of sealed trainings (``training-JOB-WHAT``), a
+folder for who the organisation is (``offline``) and one a job for what outlives it (``jobs``).
 """
 
 import re
@@ -15,11 +15,14 @@ OFFLINE, POST, JOBS = "offline", "post", "jobs"
 IDENTITY, SECRET, PEERS = "identity", "secret", "peers.json"
 ABSENT, MISMATCH, REFUSED = "missing-organisations.log", "edge-mismatch.log", "consent.log"
 LOGS = (ABSENT, MISMATCH, REFUSED)
-LEDGER, RATION = "ledger.json", "ration.json"
-MODEL, EVALUATION = "model.npz", "evaluation.json"
+LEDGER, RATION, ROUNDS = "ledger.json", "ration.json", "rounds.jsonl"
+MODEL, EVALUATION, GRAPH = "model.npz", "evaluation.json", "graph"
 CARD, ANSWERED, COLUMNS, ORDER = "card", "answered", "columns", "order"
+SETTLED, LISTED, REPLIES = "settled", "listed", ("reply-even", "reply-odd")
+HOME, BEST, KEPT, SAID = "home", "best", "kept", "said"
 
 _HASH = "[0-9a-f]{32}"
+_SERIES = "|".join((SETTLED, LISTED, *REPLIES, BEST, KEPT))
 
 
 class Name:
@@ -56,6 +59,8 @@ RESULT = Name("{kind}-{key}", kind="[a-z][a-z-]*", key=_HASH)
 PHASE = Name("offline-{job}", job=_HASH)  # the ledger of a job before training
 PHASE_FILE = Name("offline-{job}-{what}", job=_HASH, what=f"{ANSWERED}-[01]|{COLUMNS}|{ORDER}")
 PENDING = Name("offline-{what}", what=CARD)
+SEALED_FILE = Name("training-{job}-{what}", job=_HASH, what=f"(?:{_SERIES})-[01]|{HOME}|{SAID}")
+KEYS = Name("trainings-{key}", key=_HASH)  # of sealed trainings that are not finished
 TRAINING = Name("train-{run:020d}", run=r"\d{20}")
 GUESSES = Name("guesses-{stage}.npz", stage=r"\d+")
 MOMENTS = Name("moments-{stage}-{number}.npz", stage=r"\d+", number=r"\d+")

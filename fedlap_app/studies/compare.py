@@ -5,14 +5,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from fedlap_app.api.organisations import Organisations
+from fedlap_app.api.organisations import MEMORY, Organisations, in_memory
 from fedlap_app.api.run import Run
 from fedlap_app.api.training import require_organisations, settings_of
 from fedlap_app.api.workplace import folder_at
@@ -22,6 +22,7 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
 from fedlap_app.store import places
 from fedlap_app.studies import compare_table
+from fedlap_app.studies.arrivals import past_and_now
 from fedlap_app.studies.audit.audit import exchanged_vectors, worst_exposure
 from fedlap_app.studies.report_files import check_chart, check_folder, write_csv
 from fedlap_app.studies.trials import Result, Trial, result_of, run_trials, trials_of
@@ -143,9 +144,14 @@ def compare_settings(
     *,
     orgs: Organisations,
     jobs: int = 1,
+    last: float = 0.0,
     say: Say = _unsaid,
 ) -> Comparison:
-    """`compare` with settings that are put together already."""
+    """`compare` with settings that are put together already.
+
+    With `last`, a share of the labelled nodes, methods are trained on the past and tested on the
+    nodes that came last, as the times in the organisations' tables say.
+    """
     if not methods or len(set(methods)) < len(methods):
         raise ConfigError(
             f"methods = {list(methods)!r} are no methods to compare: name each of them once, for "
@@ -155,14 +161,33 @@ def compare_settings(
         raise ConfigError("seeds = 0 leaves nothing to compare: take at least one")
     if jobs < 1:
         raise ConfigError(f"jobs = {jobs} is no number of processes: take at least 1")
-    results = _results(trials_of(settings, methods, seeds, orgs), jobs, say)
+    name, later = settings.data, None
+    if last:
+        orgs, later = _in_time(settings, last)
+        settings = replace(settings, data=MEMORY)
+    trials = [replace(each, later=later) for each in trials_of(settings, methods, seeds, orgs)]
+    results = _results(trials, jobs, say)
     if all(result.scores["test"] is None for result in results):
         raise DataError("there are no test nodes to compare methods by: give some nodes that split")
     by_method = {
         method: results[at * len(seeds) : (at + 1) * len(seeds)]
         for at, method in enumerate(methods)
     }
-    return Comparison(_report(settings, list(seeds), orgs, by_method))
+    report = _report(settings, list(seeds), orgs, by_method)
+    if last:
+        report |= {"dataset": name, "partition": f"the last {100 * last:g} % in time are tested"}
+    return Comparison(report)
+
+
+def _in_time(settings: Settings, last: float) -> tuple[Organisations, Organisations]:
+    """The organisations as they were, and as they are."""
+    if settings.metric != "accuracy":
+        raise ConfigError(
+            f"metric = '{settings.metric}' is not known of nodes that came after training: try "
+            "metric = 'accuracy'"
+        )
+    past, now = past_and_now(settings, last)
+    return in_memory(past, seed=settings.seed), in_memory(now, seed=settings.seed)
 
 
 def compare_beside(run: Run) -> Comparison:

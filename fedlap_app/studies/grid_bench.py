@@ -8,12 +8,12 @@ from typing import Any
 
 from fedlap_app.api.training import conduct
 from fedlap_app.graphs.federation import load_federation
+from fedlap_app.methods.base import Schema
+from fedlap_app.methods.fedavg import FedAvg
+from fedlap_app.methods.fedavg import scored as scored_with_sums
 from fedlap_app.models.determinism import one_thread
 from fedlap_app.models.device import pick_device
-from fedlap_app.models.evaluation import evaluate
-from fedlap_app.models.networks import build_model
 from fedlap_app.models.parameters import load_parameters, parameters_of
-from fedlap_app.models.tensors import GraphTensors
 from fedlap_app.models.training import train_epochs
 from fedlap_app.seeds import seed_of
 from fedlap_app.settings import Settings
@@ -24,12 +24,13 @@ class BareLoop:
 
     def __init__(self, settings: Settings) -> None:
         members = load_federation(settings.data_spec)
-        spec = settings.model_spec(members[0].num_features, members[0].num_classes)
+        shape = Schema(members[0].num_features, members[0].num_classes)
         device = pick_device(settings.device)
+        self._method = FedAvg.of(settings)
         self._settings = settings
         self._names = [member.name for member in members]
-        self._tensors = [GraphTensors.from_subgraph(member, spec, device) for member in members]
-        self._models = [build_model(spec, settings.seed).to(device) for _ in members]
+        self._tensors = [self._method.inputs(member, {}) for member in members]
+        self._models = [self._method.model(shape, settings.seed).to(device) for _ in members]
         self._nodes = sum(int(member.train_mask.sum()) for member in members)
         self.parameters = {
             key: value.copy() for key, value in parameters_of(self._models[0]).items()
@@ -43,9 +44,10 @@ class BareLoop:
             for name, model, data in zip(self._names, self._models, self._tensors, strict=True):
                 load_parameters(model, self.parameters)
                 if scored:
-                    evaluate(model, data)
+                    scored_with_sums(model, data)
                 seed = seed_of(self._settings.seed, "train", name, number)
-                nodes = train_epochs(model, data, self._settings.train_spec, seed)
+                spec, loss = self._settings.train_spec, self._method.loss
+                nodes = train_epochs(model, data, spec, seed, objective=loss)
                 for key, value in parameters_of(model).items():
                     average[key] += value * (nodes / self._nodes)
         self.parameters = average
@@ -89,7 +91,7 @@ def bench_grid(settings: Settings, repeats: int) -> dict[str, Any]:
     training and averages; the grid also scores the model that each client received. `scoring_ms` is
     what those scores cost in the bare loop: part of the overhead.
     """
-    settings = replace(settings, self_training=0, patience=0)
+    settings = replace(settings, self_training=0, patience=0, training_backend="plain")
     pacers = [_paced(settings) for _ in range(repeats)]
     grid_ms, bare_ms, scored_ms = (
         1000 * statistics.median(seconds for pacer in pacers for seconds in getattr(pacer, kind))

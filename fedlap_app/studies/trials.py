@@ -29,10 +29,12 @@ class Trial:
     ----------
     settings : what is trained, and on which data.
     orgs : the parts of data that was never on disk; None: the settings name them.
+    later : the parts after training, whose new test nodes count; None: those of training do.
     """
 
     settings: Settings
     orgs: Organisations | None = None
+    later: Organisations | None = None
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,21 @@ def run_trial(trial: Trial, folder: Path) -> Result:
     try:
         with quietly(), places.home_at(home):
             run = conduct(trial.settings, orgs=trial.orgs)
-            return result_of(run)
+            found = result_of(run)
+            return found if trial.later is None else _judged_later(found, run, trial.later)
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _judged_later(result: Result, run: Run, later: Organisations) -> Result:
+    """The result with test scores on the nodes that came after training."""
+    from fedlap_app.studies.arrivals import accuracy_later
+
+    counts = accuracy_later(run, later)
+    right, count = (sum(each) for each in zip(*counts.values(), strict=True))
+    members = {name: hits / some if some else None for name, (hits, some) in counts.items()}
+    test = right / count if count else None
+    return replace(result, scores={**result.scores, "test": test}, members=members)
 
 
 def run_trials(

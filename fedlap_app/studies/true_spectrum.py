@@ -109,6 +109,24 @@ def capture(U: Array, V: Array) -> float:
     return float(np.sum((V.T @ U) ** 2) / np.sum(U**2))
 
 
+def krylov(L: Any, start: Array, vectors: int) -> Array:  # noqa: ANN401
+    """Orthonormal basis of the block Krylov space of ``start``, by Householder QR, twice."""
+    Q = np.linalg.qr(start[:, :vectors])[0]
+    block = Q
+    while Q.shape[1] < vectors:
+        block = (L @ block)[:, : vectors - Q.shape[1]]
+        for _ in range(2):
+            block = block - Q @ (Q.T @ block)
+            block, R = np.linalg.qr(block)
+            if np.abs(np.diag(R)).min() < 1e-10 * np.abs(R).max():
+                raise RunError(
+                    f"The Krylov space ends after {Q.shape[1]} vectors; {vectors} were wanted: "
+                    "compare fewer."
+                )
+        Q = np.hstack([Q, block])
+    return Q
+
+
 def in_order(values: Array, keep: str) -> NDArray[np.int64]:
     """Which eigenvalues are kept first."""
     if keep not in KEEP:

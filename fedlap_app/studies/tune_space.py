@@ -15,19 +15,19 @@ Changes = Mapping[str, Value]
 
 _FEATURES: tuple[Changes, ...] = (
     {},
-    {"model": "sage"},
-    {"method": "fedavg", "model": "sage"},
-    {"hops": 0},
-    {"model": "none"},
     {"self-training": 0},
-    {"diffusion": 20.0, "self-training": 2},
-    {"column-weights": "none"},
-    {"model": "gcn"},
-    {"learning-rate": 0.005, "hidden": "128"},
+    {"method": "fedavg"},
+    {"branches": ""},
+    {"branches": "", "readings": "ends"},
+    {"hidden": "64", "learning-rate": 0.005},
+    {"model": "decoupled", "hidden": "64", "dropout": 0.7, "structure-width": 256},
+    {"model": "sage", "hidden": "64"},
+    {"model": "gcn", "hidden": "64", "self-training": 2},
+    {"model": "decoupled", "hops": 0, "hidden": "128", "structure-width": 128},
 )
-_MAGNITUDE = {"operator": "adjacency", "keep": "magnitude", "column-weights": "eigenvalue"}
-_DIRECTED = {"operator": "directed", "keep": "magnitude", "column-weights": "root"}
-_SMOOTH = {"operator": "sym", "column-weights": "none"}
+_MAGNITUDE = {"operator": "adjacency", "keep": "magnitude", "readings": "ends"}
+_DIRECTED = {"operator": "directed", "keep": "magnitude", "readings": "ends"}
+_SMOOTH = {"operator": "sym"}
 _FACTORS: Mapping[str, tuple[float, ...]] = {
     "learning-rate": (0.5, 2.0),
     "weight-decay": (0.25, 4.0),
@@ -35,8 +35,10 @@ _FACTORS: Mapping[str, tuple[float, ...]] = {
     "diffusion": (0.3, 4.0),
 }
 _VALUES: Mapping[str, tuple[Value, ...]] = {
-    "hidden": ("64", "128", "256"),
-    "dropout": (0.3, 0.5, 0.7),
+    "branches": ("sage,decoupled,mlp", "sage,gcn,decoupled,mlp", "sage", "decoupled,mlp"),
+    "readings": ("diffused,flat,ends", "diffused", "diffused,ends"),
+    "hidden": ("32", "64", "128"),
+    "dropout": (0.3, 0.5, 0.6, 0.7),
     "input-dropout": (0.0, 0.3, 0.5),
     "local-epochs": (1, 3, 6),
     "hops": (0, 1, 2, 3),
@@ -44,10 +46,12 @@ _VALUES: Mapping[str, tuple[Value, ...]] = {
     "self-training-weight": (0.3, 1.0),
     "branch-loss": (0.3, 1.0),
     "relay": (True, False),
-    "structure-width": (128, 256),
+    "structure-width": (64, 128, 256),
     "structure-hidden": ("", "64"),
 }
-_OF_STRUCTURE = ("smoothing", "diffusion", "branch-loss", "structure-width", "structure-hidden")
+_OF_STRUCTURE = (
+    "readings", "smoothing", "diffusion", "branch-loss", "structure-width", "structure-hidden",
+)  # fmt: skip
 
 
 def portfolio(settings: Settings, *, bases: int) -> list[Changes]:
@@ -61,11 +65,11 @@ def portfolio(settings: Settings, *, bases: int) -> list[Changes]:
         How many different bases may be computed; each has vectors of its own.
     """
     structural = settings.needs_basis
-    kept = [
-        changes
-        for changes in _FEATURES
-        if structural or not changes.keys() & {"method", "column-weights", "diffusion"}
-    ]
+    kept: list[Changes] = []
+    for changes in _FEATURES:
+        own = {k: v for k, v in changes.items() if structural or k not in _OF_STRUCTURE}
+        if own not in kept and (structural or "method" not in own):
+            kept.append(own)
     if structural:
         kept[3:3] = [group[0] for group in _other_bases(settings)[: bases - 1]]
         kept += [change for group in _other_bases(settings)[: bases - 1] for change in group[1:]]
@@ -74,9 +78,9 @@ def portfolio(settings: Settings, *, bases: int) -> list[Changes]:
 
 def _other_bases(settings: Settings) -> list[tuple[Changes, ...]]:
     """Trials on each further basis."""
-    magnitude: list[tuple[Changes, ...]] = [(_MAGNITUDE, {**_MAGNITUDE, "model": "none"})]
+    magnitude: list[tuple[Changes, ...]] = [(_MAGNITUDE, {**_MAGNITUDE, "branches": ""})]
     if settings.directed:
-        magnitude.insert(0, (_DIRECTED, {**_DIRECTED, "model": "none"}))
+        magnitude.insert(0, (_DIRECTED, {**_DIRECTED, "branches": ""}))
     return [*magnitude, (_SMOOTH,)]
 
 
@@ -99,11 +103,16 @@ def neighbours(settings: Settings, changes: Changes, seed: int) -> Iterator[Chan
 def _idle(settings: Settings) -> set[str]:
     """Settings that change nothing."""
     found = set() if settings.needs_basis else set(_OF_STRUCTURE)
-    if settings.column_weights != "diffusion":
-        found.add("diffusion")
-    if settings.model != "decoupled":
-        found.add("hops")
-    if settings.model == "none":
+    if settings.has_portfolio:
+        found.add("branch-loss")
+        found |= set() if "flat" in settings.readings else {"smoothing"}
+        found |= set() if "diffused" in settings.readings else {"diffusion"}
+        found |= set() if "decoupled" in settings.branches else {"hops"}
+    else:
+        found |= {"branches", "readings"}
+        found |= set() if settings.column_weights == "diffusion" else {"diffusion"}
+        found |= set() if settings.model == "decoupled" else {"hops"}
+    if not settings.has_features:
         found |= {"hidden", "input-dropout", "relay", "branch-loss"}
     if not settings.self_training:
         found.add("self-training-weight")

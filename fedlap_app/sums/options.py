@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedlap_app.knobs import Options, knob
-from fedlap_app.privacy.policy import BACKENDS
+from fedlap_app.privacy.policy import BACKENDS, TRAINING_SEALS
 from fedlap_app.spectral.neighbourhood import SCALINGS
 from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
 from fedlap_app.sums.job.spec import LAYOUTS
@@ -18,12 +18,40 @@ class NeighbourOptions(Options):
     title: ClassVar[str] = "Neighbour sums"
 
     neighbour_hops: int = knob(
-        1, "hops of sums over neighbours (programs with neighbour-sums)",
+        2, "hops of sums over neighbours (programs with neighbour-sums)",
         low=1, high=MOST_HOPS, advanced=True,
     )  # fmt: skip
     neighbour_scaling: str = knob(
         "sym", "how each of these hops is scaled; mean: by degrees",
         choices=SCALINGS, advanced=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SealedTrainingOptions(Options):
+    """How training hides what every organisation learned by itself."""
+
+    title: ClassVar[str] = "Sealed training"
+
+    training_backend: str = knob(
+        "mask", "how updates and scores are hidden from the server; plain: not at all",
+        choices=TRAINING_SEALS,
+    )  # fmt: skip
+    publish_scores: bool = knob(
+        True, "let the server see the accuracy of all organisations together, once a stage",
+        only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
+    publish_model: bool = knob(
+        False, "put the trained model into the run folder, where every policy allows it",
+        only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
+    training_bits: int = knob(
+        24, "fraction bits of a sealed change; gradients get four more",
+        low=8, high=27, only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
+    largest_step: float = knob(
+        1000.0, "norm of a round's mean change above which nobody goes on",
+        low=1e-6, high=1e9, only=("training-backend", ("mask",)), advanced=True,
     )  # fmt: skip
 
 

@@ -53,11 +53,15 @@ class Extent:
     nodes
         Of the whole graph.
     features
-        Columns of numbers that every node has.
+        Feature columns that every node has.
+    categories, classes
+        Those of them that hold categories; classes.
     """
 
     nodes: int = 0
     features: int = 0
+    categories: int = 0
+    classes: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class Site:
         Files of the job.
     secrets
         The organisation's.
+    root
+        Folder of its store.
     """
 
     job: str
@@ -107,6 +113,7 @@ class Site:
     values: Array | None
     files: "JobFiles"
     secrets: "Secrets"
+    root: Path
 
     @property
     def members(self) -> int:
@@ -189,6 +196,8 @@ class Program(ABC):
         In headers, messages and on the command line.
     sums
         Whether sums follow the handshake.
+    edges
+        Whether it is about edges between organisations, which the handshake compares then.
     solution
         Phase of the leader's solution after the last sums; empty: there is none.
     counted
@@ -201,10 +210,13 @@ class Program(ABC):
         Members without whom it makes no sense.
     kept_as
         What the files of its results in a store begin with; empty: it leaves none.
+    lasting
+        Whether a result is used again even where a run asks for a new basis.
     """
 
     name: ClassVar[str]
     sums: ClassVar[bool] = True
+    edges: ClassVar[bool] = True
     solution: ClassVar[str] = ""
     counted: ClassVar[str] = VECTORS
     blocks: ClassVar[str] = "block products"
@@ -212,6 +224,7 @@ class Program(ABC):
     shows_holders: ClassVar[bool] = False
     least_members: ClassVar[int] = 2
     kept_as: ClassVar[str] = ""
+    lasting: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -285,6 +298,21 @@ class Program(ABC):
     def results(self, root: Path, *, durable: bool) -> Results[Any] | None:
         """Where its results lie in an organisation's store; None: it leaves none to be reused."""
         return None
+
+    def prepare(  # noqa: B027 - most programs have nothing to prepare
+        self, part: Subgraph, root: Path, spec: str, data: str, *, durable: bool
+    ) -> None:
+        """Bring what is in the store into the form in which it is looked for; nothing leaves.
+
+        Parameters
+        ----------
+        part, root
+            What the organisation holds, and its store.
+        spec, data
+            Digest of the settings and fingerprint of the data that are looked for.
+        durable
+            Whether what is written must survive a power failure.
+        """
 
     def half(self, site: Site) -> Half:
         """A member's half."""

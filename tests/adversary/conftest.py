@@ -24,6 +24,7 @@ def small():
         Settings(), method="fedavg", spectral=True, accounts=240, clients=3, rounds=2,
         local_epochs=1, hidden="8", step_timeout=60.0, vectors=6, rank=0, block=3, backend="mask",
         operator="sym", column_weights="none", fusion="sum", self_training=0,
+        training_backend="plain",
     )  # fmt: skip
 
 

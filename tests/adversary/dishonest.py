@@ -22,7 +22,7 @@ def settings_of(**changed):
         "method": "fedavg", "accounts": 240, "clients": 3, "rounds": 3, "local_epochs": 2,
         "model": "decoupled", "hops": 0, "hidden": str(HIDDEN), "dropout": 0.0,
         "input_dropout": 0.0, "input_norm": False, "weight_decay": 0.0,
-        "self_training": 0, "patience": 0, "relay": False,
+        "self_training": 0, "patience": 0, "relay": False, "training_backend": "plain",
     }  # fmt: skip
     return replace(Settings(), **plain | changed)
 
@@ -33,9 +33,9 @@ def write_organisations(root, policy=()):
     folders = [root / subgraph.name for subgraph in subgraphs]
     for subgraph, folder in zip(subgraphs, folders, strict=True):
         write_folder(subgraph, folder)
-        if policy:
-            with (folder / "org.toml").open("a") as file:
-                file.write("[policy]\n" + "\n".join(policy) + "\n")
+        lines = ["[policy]", 'training-backends = ["plain", "mask"]', *policy]
+        with (folder / "org.toml").open("a") as file:
+            file.write("\n".join(lines) + "\n")
     return folders, subgraphs
 
 

@@ -49,19 +49,26 @@ class Scene:
             for name in self.names:
                 pins = (f'{n} = "{mark}"' for n, mark in self.marks.items() if n != name)
                 self.add(name, "peers", *pins)
+        if not settings.sealed:
+            for name in self.names:
+                self.add(name, "policy", 'training-backends = ["plain", "mask"]')
         self.log = []
 
     def add(self, name, table, *lines):
-        """Lines at the end of an organisation's org.toml."""
-        with (self.folders[name] / "org.toml").open("a") as file:
-            file.write("\n".join([f"[{table}]", *lines, ""]))
+        """Lines in a table at the end of an organisation's org.toml."""
+        file = self.folders[name] / "org.toml"
+        head, text = f"[{table}]", file.read_text()
+        before, _, after = text.partition(f"{head}\n")
+        file.write_text("\n".join([before.rstrip("\n"), head, *lines, after]))
 
     def store(self, name):
         return self.folders[name] / "store"
 
-    def ask(self, name, request, **changes):
+    def ask(self, name, request, *, program="", **changes):
         """Reply of the real ClientApp to a request, under a run configuration of any content."""
         own = ConfigRecord({"asked": asked(request.kind, request.job, request.step)})
+        if program:
+            own["program"] = program
         common = ConfigRecord({})
         if len(request.own):
             own["body"] = bytes(request.own)

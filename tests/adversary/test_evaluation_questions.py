@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from flwr.app import ConfigRecord, RecordDict
 
 from fedlap_app.flower.client.organisation import _organisations
+from fedlap_app.flower.records import to_arrays
 from fedlap_app.methods.scores import LARGEST_LOSS, LOSS_DECIMALS
+from fedlap_app.methods.task import Late
 from tests.adversary.dishonest import (
     Coordinator,
     always,
@@ -128,6 +131,22 @@ def test_no_round_beyond_those_of_the_settings(victim, number, stage, sentence):
     folders, subgraph = victim
     server = begun(folders)
     assert sentence in server.train(model_of(subgraph), number, stage=stage)
+
+
+@pytest.mark.parametrize("number", [Late.EVALUATE, Late.KEEP])
+@pytest.mark.parametrize("after", ["train", "evaluate", "keep"])
+def test_a_round_with_the_number_of_a_late_message_is_none(victim, number, after):
+    """It would be one more update a stage, about a model that may be scored besides."""
+    folders, subgraph = victim
+    server = begun(folders)
+    model = always(subgraph, 0)
+    task = {"run": server.run, "stage": 0, "server-round": int(number)}
+    content = RecordDict({"arrays": to_arrays(model), "config": ConfigRecord(task)})
+    assert scores_of(server.train(model)) is not None
+    if after != "train":
+        asked = {"evaluate": "evaluate", "keep": "evaluate.keep"}[after]
+        assert scores_of(server.ask(asked, content)) is not None
+    assert "beyond rounds = 3" in server.ask("train", content)
 
 
 def test_rounds_only_move_forward(victim):

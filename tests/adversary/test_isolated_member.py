@@ -1,5 +1,7 @@
 """A coalition of the server and all members but two: the pads of these two are what is left."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,9 @@ from fedlap_app.sums.kdf import derive
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.mask import MaskBackend
 from fedlap_app.sums.pads import Pads
+from fedlap_app.sums.transcript import Transcript
 
-from .scene import is_uniform
+from .scene import Scene, is_uniform
 
 PLACE = Place("krylov", 3)
 
@@ -49,3 +52,33 @@ def test_a_coalition_of_all_but_two_reads_nothing(members, to_all):
     assert is_uniform(words)
     Pads(friend).change(words, PLACE, recipient, subtract=[victim.me], seen=seen)
     assert not words.any()
+
+
+def test_two_honest_organisations_among_many(small, tmp_path):
+    """Real clients, more than twenty: the server holds the stores of all but two of them."""
+    scene = Scene(tmp_path, replace(small, clients=21, accounts=420))
+    victim, friend, *others = scene.names
+    job = scene.run("h1", rounds=3).roster.job
+    rings = {name: scene.keys(name, job) for name in (friend, *others)}
+    context = Transcript.start(job).extend(b"").digest
+    backend = MaskBackend(rings[others[0]])
+    sent = [found for found in scene.sent(victim) if found[0] == job]
+    assert len(sent) == 1
+    seen = backend.step_weights(sent[0][2], context).key
+    small_sum = False
+    for (_, step, recipient), (words,) in scene.contributions(victim).items():
+        place, senders = Place("krylov", step), {*others} - {recipient}
+        left, small_sum = words.copy(), small_sum or not recipient
+        for name in senders:
+            Pads(rings[name]).change(left, place, recipient, subtract=[victim], seen=seen)
+        group = [""] if not recipient else []
+        if recipient in others:  # what the owner of the sum takes off
+            Pads(rings[recipient]).change(left, place, recipient, subtract=[victim], seen=seen)
+        Pads(rings[others[0]]).change(left, place, recipient, subtract=group, seen=seen)
+        if recipient == friend:
+            continue
+        assert words.size < 200 or is_uniform(left)
+        Pads(rings[friend]).change(left, place, recipient, subtract=[victim], seen=seen)
+        values = left[:-3].view("<i8")  # fixed point, below 2^62 and mostly nothing
+        assert abs(values).max() < 2**62
+    assert small_sum

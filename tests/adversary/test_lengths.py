@@ -1,6 +1,7 @@
 """Lengths, counts and indexes of others: nobody makes room for what a message only claims."""
 
 import io
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from fedlap_app.errors import FedLapError
 from fedlap_app.store.packing import pack, unpack
 from fedlap_app.sums.header import Header
-from fedlap_app.sums.job import parts
+from fedlap_app.sums.job import handshake, parts
 from fedlap_app.sums.kdf import encode
 from fedlap_app.sums.layout import Layout
 
@@ -55,6 +56,32 @@ def test_a_member_that_claims_a_giant_layout(settings, monkeypatch, slots, multi
 
     with pytest.raises(FedLapError, match=reason):
         phase(settings, Lying(settings))
+
+
+def test_a_member_that_fills_its_handshake_to_claim_a_giant_layout(tmp_path, monkeypatch):
+    """4 MB from one member would make each of the others take 1 GB for its products."""
+    slots = 2**20
+    settings = settings_in(tmp_path, vectors=130, block=130)
+    share = Layout.share
+
+    class Lying(Grid):
+        def _deliver(self, message, context):
+            with monkeypatch.context() as patch:
+                if message.metadata.dst_node_id == LIAR:
+                    patch.setattr(handshake, "room_for", lambda _: 4 * slots)
+                    patch.setattr(
+                        Layout,
+                        "share",
+                        lambda layout, *rows: share(
+                            replace(layout, frame=replace(layout.frame, slots=slots)), *rows
+                        ),
+                    )
+                return super()._deliver(message, context)
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(FedLapError, match="where 134217728 are the most; set a smaller block"):
+        phase(settings, Lying(settings))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**20, "in kB"
 
 
 @pytest.mark.parametrize("length", [2**31, 2**47])
@@ -104,7 +131,7 @@ def test_an_array_that_claims_a_giant_shape(settings, count):
     facts = {"descr": "<f4", "fortran_order": False, "shape": (count, 4)}
     np.lib.format.write_array_header_1_0(buffer, facts)
     false = Array(true.dtype, (count, 4), true.stype, buffer.getvalue() + b"\0" * 64)
-    grid = Grid(replace(settings, method="fedavg", spectral=False))
+    grid = Grid(replace(settings, method="fedavg", spectral=False, training_backend="plain"))
     config = ConfigRecord({"run": grid.run.run_id, "stage": 0, "server-round": 1})
     content = RecordDict({"arrays": ArrayRecord({"a": false}), "config": config})
     (reply,) = grid.send_and_receive([Message(content, FIRST_NODE, "train")])

@@ -1,5 +1,7 @@
 """A coordinator that makes up runs to delete kept models and to fill the disk."""
 
+import time
+
 import pytest
 
 from fedlap_app.methods.kept import MOST_FINISHED, MOST_UNFINISHED, training_job
@@ -64,6 +66,19 @@ def test_joining_leaves_no_folder_and_a_file_of_bounded_size(honest):
         Coordinator(folders, settings_of()).join()
     assert list(jobs(folders).iterdir()) == [kept]
     assert (folders[0] / "store" / "runs.json").stat().st_size < 20_000
+
+
+@pytest.mark.parametrize("hours", [-1, -24 * 4000])
+def test_a_clock_that_is_set_back_forgets_no_run(tmp_path, monkeypatch, hours):
+    folders, subgraphs = write_organisations(tmp_path / "orgs", ["runs-a-day = 2"])
+    model, now = model_of(subgraphs[0]), time.time
+    for _ in range(2):
+        assert isinstance(finish(Coordinator(folders, settings_of(rounds=1)), model), int)
+    monkeypatch.setattr(time, "time", lambda: now() + 3600 * hours)
+    for _ in range(2):
+        assert "(runs-a-day)" in finish(Coordinator(folders, settings_of(rounds=1)), model)
+    monkeypatch.setattr(time, "time", lambda: now() + 3600 * 25)
+    assert isinstance(finish(Coordinator(folders, settings_of(rounds=1)), model), int)
 
 
 def test_a_day_has_a_ration_of_runs(honest):

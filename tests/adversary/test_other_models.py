@@ -1,10 +1,16 @@
 """A coordinator whose messages name other models, other rounds and runs that cannot be."""
 
+import time
+
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 
+from client_app.app import app
+from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs
+from fedlap_app.flower.records import to_arrays
 from tests.adversary.dishonest import (
+    FIRST,
     Coordinator,
     model_of,
     scores_of,
@@ -102,6 +108,42 @@ def test_messages_that_lack_what_they_need(begun, kind):
         RecordDict({"config": ConfigRecord({f"k{n}": "v" * 1000 for n in range(10_000)})}),
     ):
         require_refused(server.ask(kind, content), store)
+
+
+@pytest.mark.parametrize(
+    ("records", "task"),
+    [
+        ({}, {"found.other": "a"}),
+        ({}, {"found.krylov": "A" * 2**20}),
+        ({}, {"found.krylov": "../../x"}),
+        ({}, {f"found.{number}": "a" for number in range(1000)}),
+        ({"x" * 2**20: {}}, {}),
+        ({f"more-{number}": {} for number in range(100)}, {}),
+    ],
+)
+def test_what_a_message_names_besides_fills_no_disk(begun, records, task):
+    server, model, store = begun
+    one = {"a": np.ones(1, dtype=np.float32)}
+    content = RecordDict(
+        {
+            "arrays": to_arrays(model),
+            "config": ConfigRecord({"run": server.run, "stage": 0, "server-round": 1, **task}),
+            **{name: to_arrays(one) for name in records},
+        }
+    )
+    require_refused(server.ask("train", content), store)
+    assert not (store / "jobs").exists()
+
+
+@pytest.mark.parametrize("key", ["hidden-" * 2**17, "a" * 2**20])
+def test_a_setting_of_a_megabyte_takes_no_minutes(begun, key):
+    """The nearest valid key was looked for by all of it."""
+    folders, started = [begun[2].parent], time.perf_counter()
+    configs = folder_configs(folders)
+    grid = InProcessGrid(app, configs, {key: 1}, run_id=begun[0].run)
+    (reply,) = grid.send_and_receive([Message(RecordDict(), FIRST, "query.join")])
+    assert "unknown setting" in str(reply.content["refusal"]["reason"])
+    assert time.perf_counter() - started < 20
 
 
 @pytest.mark.parametrize(

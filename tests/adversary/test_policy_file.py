@@ -33,7 +33,7 @@ def require_nothing_left(scene):
 
 
 @pytest.mark.parametrize("changes", LESS)
-@pytest.mark.parametrize("table", ["", "[policy]\n", "[consent]\n", "[Policy]\nbackends = 1\n"])
+@pytest.mark.parametrize("table", ["", "[policy]\n", "[consent]\n", "[Policy]\n"])
 def test_what_holds_without_a_policy_is_safe(scene, changes, table):
     with (scene.folders[VICTIM] / "org.toml").open("a") as file:
         file.write(table)
@@ -43,10 +43,46 @@ def test_what_holds_without_a_policy_is_safe(scene, changes, table):
     require_nothing_left(scene)
 
 
+@pytest.mark.parametrize("table", ["", "[policy]\nmost-vectors = 1000\n"])
+def test_no_run_asks_for_sums_of_features(scene, table):
+    """Any run may name the program; the organisations' files say nothing about it."""
+    with (scene.folders[VICTIM] / "org.toml").open("a") as file:
+        file.write(table)
+    with pytest.raises(RefusedError, match="most-feature-columns = 0 does not allow"):
+        scene.run("h1", program="neighbour-sums")
+    require_nothing_left(scene)
+
+
 @pytest.mark.parametrize("line", NONSENSE)
 def test_a_policy_that_cannot_be_read_allows_nothing(scene, line):
     scene.add(VICTIM, "policy", line)
     scene.settings = replace(scene.settings, backend="plain")
+    with pytest.raises(RefusedError, match="its data cannot be used"):
+        scene.run("h1")
+    require_nothing_left(scene)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '[Policy]\nbackends = ["ckks"]\n',
+        "[polcy]\nmost-vectors = 3\n",
+        "[other]\njobs-a-day = 1\n",
+        "[peers]\nmost-vectors = 3\n",  # what is added at the end of a file with pins
+        "[policy.policy]\nmost-vectors = 3\n",
+    ],
+)
+def test_a_limit_in_another_table_is_not_passed_over(scene, lines):
+    path = scene.folders[VICTIM] / "org.toml"
+    path.write_text(path.read_text().replace("[peers]\n", "") + lines)
+    with pytest.raises(RefusedError, match=r"its data cannot be used|\[peers\] of org\.toml"):
+        scene.run("h1")
+    require_nothing_left(scene)
+
+
+def test_a_limit_in_no_table_is_not_passed_over(scene):
+    path = scene.folders[VICTIM] / "org.toml"
+    path.write_text("most-vectors = 3\n" + path.read_text())
     with pytest.raises(RefusedError, match="its data cannot be used"):
         scene.run("h1")
     require_nothing_left(scene)

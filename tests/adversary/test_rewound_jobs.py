@@ -2,10 +2,13 @@
 
 import itertools
 import json
+import time
 
 import pytest
 
+from fedlap_app.errors import ConsentError
 from fedlap_app.sums.card import Roster, read_card
+from fedlap_app.sums.job.begun import Begun
 from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.job.messages import Request
 
@@ -117,6 +120,30 @@ def test_jobs_of_a_day_are_counted(scene):
     with pytest.raises(RefusedError, match="jobs-a-day = 2 is reached"):
         scene.run("h3", rounds=3)
     assert scene.contributions(VICTIM).keys().__len__() == 2
+
+
+@pytest.mark.parametrize("hours", [-1, -30, -24 * 4000])
+def test_a_clock_that_is_set_back_forgets_no_job(scene, monkeypatch, hours):
+    now = time.time
+    scene.add(VICTIM, "policy", "jobs-a-day = 2")
+    scene.run("h1", rounds=3)
+    scene.run("h2", rounds=3)
+    monkeypatch.setattr(time, "time", lambda: now() + 3600 * hours)
+    for hello in ("h3", "h4"):
+        with pytest.raises(RefusedError, match="jobs-a-day = 2 is reached"):
+            scene.run(hello, rounds=3)
+    monkeypatch.setattr(time, "time", lambda: now() + 3600 * 25)
+    scene.run("h5", rounds=3)
+
+
+def test_a_large_ration_of_jobs_is_kept_to(tmp_path):
+    begun, most = Begun(tmp_path, durable=False), 10_002
+    (tmp_path / "begun.json").write_text(
+        json.dumps({"issued": 0, "used": 0, "times": [time.time()] * (most - 1)})
+    )
+    begun.count(most)
+    with pytest.raises(ConsentError, match="jobs-a-day = 10002 is reached"):
+        begun.count(most)
 
 
 def test_vectors_are_counted_over_all_jobs(scene):

@@ -88,3 +88,24 @@ def test_frontier_tells_bad_input_in_one_sentence_before_any_work(tmp_path):
         assert result.exit_code == 2
         assert result.output.startswith("Error: ")
         assert result.output.count("\n") == 1
+
+
+def test_arrivals_are_judged_beside_a_model_that_had_them():
+    words = ["--rounds", "2", "--hidden", "8", "--vectors", "12", "--backend", "mask"]
+    report = json.loads(bench("arrivals", *SMALL, *words, "--seeds", "1", "--json"))
+    (row,) = report["rows"]
+    assert row["extended"] > 90
+    assert row["nodes"] < 30
+    assert abs(row["after"] - row["before"]) < 5
+    assert report["mean"]["new"]["new_mean"] == row["new"]
+
+
+def test_a_warm_start_takes_half_the_vectors():
+    words = ["--rounds", "2", "--hidden", "8", "--vectors", "24", "--block", "4"]
+    words += ["--self-training", "0", "--backend", "mask", "--shares", "5", "--seeds", "1"]
+    report = json.loads(bench("update", *SMALL, *words, "--json"))
+    cold, warm, kept = report["rows"]
+    assert [each["vectors"] for each in report["rows"]] == [24, 12, 0]
+    assert cold["trips"] > warm["trips"] > kept["trips"] == 0
+    assert warm["megabytes"] < cold["megabytes"]
+    assert kept["at_once"] > 50

@@ -96,3 +96,24 @@ def test_all_of_stderr_is_json_when_asked_for(words, code, said, tmp_path):
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     level, part = said
     assert any(line["level"] == level and part in line["message"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("tran", "did you mean `fedlap train`?"), ("raport", "did you mean `fedlap report`?"),
+     ("qqqq", "`fedlap --help` lists them")],
+)  # fmt: skip
+def test_a_command_that_is_not_there_gets_a_suggestion(typed, meant):
+    result = CliRunner().invoke(main, [typed])
+    assert result.exit_code == 2
+    assert meant in result.output
+
+
+def test_the_package_is_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "fedlap_app", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("fedlap, version ")

@@ -53,7 +53,7 @@ def test_a_finished_run_tells_what_every_organisation_sent(own_home):
     assert shown.exit_code == 0
     found = json.loads(shown.output)
     assert found["run_folder"] == folder
-    assert (found["state"], found["phase"]) == ("finished", "training")
+    assert (found["state"], found["phase"]) == ("finished", "finished")
     assert found["progress"] == {"done": 2, "total": 2, "unit": "rounds"}
     summary = json.loads((own_home / "runs" / folder / "summary.json").read_text())
     sent = {name: facts["bytes_up"] for name, facts in found["organisations"].items()}
@@ -184,3 +184,10 @@ def assert_one_sentence_on(file):
         assert isinstance(shown.exception, SystemExit)
         assert shown.output.startswith(f"Error: {file} ")
         assert shown.output.count("\n") == 1
+
+
+def test_a_finished_run_is_watched_to_its_end_at_once(own_home):
+    assert run("train", *SMALL).exit_code == 0
+    shown = run("status", "--watch")
+    assert shown.exit_code == 0
+    assert ": finished, 2 of 2 rounds" in shown.output

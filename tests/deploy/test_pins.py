@@ -3,7 +3,7 @@ from flwr.app import Context, RecordDict
 
 from fedlap_app.deploy.coordinator import Wishes, issue
 from fedlap_app.errors import ConfigError
-from fedlap_app.flower.client.offline import _secrets
+from fedlap_app.flower.client.offline import secrets_of
 from fedlap_app.flower.client.organisation import organisation_of
 from fedlap_app.privacy.pins import merge_pins
 from fedlap_app.settings import Settings
@@ -26,7 +26,7 @@ def test_a_client_pins_what_the_federation_file_says(tmp_path, places, federatio
         config["federation"] = str(tmp_path / "c" / "federation.toml")
     else:
         (place.data / "federation.toml").write_text(federation.to_toml())
-    secrets, pinned = _secrets(client(place, Settings(), **config))
+    secrets, pinned = secrets_of(client(place, Settings(), **config))
     assert dict(secrets.pins) == federation.pins
     assert pinned == frozenset()  # these are the coordinator's, not its own
     assert secrets.trust is False
@@ -37,20 +37,20 @@ def test_a_changed_identity_or_a_stranger_is_refused(tmp_path, places, federatio
     place = places["bank-01"]
     place.identity.unlink()
     with pytest.raises(ConfigError, match=r"pins the fingerprint .* for bank-01 but the identity"):
-        _secrets(client(place, Settings(), federation=file))
+        secrets_of(client(place, Settings(), federation=file))
     issue(tmp_path / "c", [], Wishes(remove=("bank-02",)))
     with pytest.raises(ConfigError, match="'bank-02' is not a member of the federation 'b'"):
-        _secrets(client(places["bank-02"], Settings(), federation=file))
+        secrets_of(client(places["bank-02"], Settings(), federation=file))
 
 
 def test_a_missing_or_damaged_file_is_refused_without_its_path(tmp_path, places, requests):
     file = tmp_path / "secret-folder" / "federation.toml"
     with pytest.raises(ConfigError, match=r"There is no federation\.toml"):
-        _secrets(client(places["bank-01"], Settings(), federation=str(file)))
+        secrets_of(client(places["bank-01"], Settings(), federation=str(file)))
     file.parent.mkdir()
     file.write_text("name = 3\n")
     with pytest.raises(ConfigError, match=r"federation\.toml cannot be read") as caught:
-        _secrets(client(places["bank-01"], Settings(), federation=str(file)))
+        secrets_of(client(places["bank-01"], Settings(), federation=str(file)))
     assert "secret-folder" not in str(caught.value)
 
 

@@ -22,7 +22,8 @@ from fedlap_app.graphs.federation import DataSpec
 FOLDER = Path(__file__).parents[2] / "docker"
 NAMES = ("compose.yml", "compose.tls.yml", "compose.gpu.yml")
 BANKS = ("bank-00", "bank-01", "bank-02")
-ONCE = ("setup", "register", "run")
+PREDICTS = {f"predict-{number:02d}" for number in range(3)}
+ONCE = ("setup", "register", "run", *sorted(PREDICTS))
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,9 @@ def test_every_party_has_its_own_volume_and_network(base):
         (volume,) = (each.split(":")[0] for each in facts["volumes"])
         number = name[-2:] if name[-2:].isdigit() else ""
         assert volume == (f"bank-{number}" if number else "coordinator")
+        if name in PREDICTS:
+            assert facts["network_mode"] == "none"
+            continue
         foreign = {*BANKS} - {volume}
         assert not foreign & set(facts["networks"]), name
     for number in range(3):

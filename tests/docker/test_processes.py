@@ -97,7 +97,7 @@ def test_the_demonstration_runs_from_its_compose_files(tmp_path, files, method):
     if method == "fedlap+":
         chosen["FEDLAP_VECTORS"] = "20"
     done = subprocess.run(
-        [*command, "--root", str(tmp_path / "demo")],
+        [*command, "--root", str(tmp_path / "demo"), "--results", str(tmp_path / "results")],
         env={**os.environ, **chosen},
         capture_output=True,
         text=True,
@@ -110,7 +110,11 @@ def test_the_demonstration_runs_from_its_compose_files(tmp_path, files, method):
     (summary,) = runs.glob("*/summary.json")
     facts = json.loads(summary.read_text(encoding="utf-8"))
     assert (facts["method"], facts["clients"]) == (method, 3)
-    assert [stage["rounds"] for stage in facts["stages"]] == [1, 1]
+    assert [stage["rounds"] for stage in facts["stages"]] == [1]
     assert sorted(facts["client_accuracy"]) == ["bank-00", "bank-01", "bank-02"]
     status = json.loads((summary.parent / "status.json").read_text(encoding="utf-8"))
     assert status["state"] == "finished"
+    for bank in ("bank-00", "bank-01", "bank-02"):
+        assert (tmp_path / "results" / bank / "predictions.csv").is_file()
+        assert (tmp_path / "results" / bank / "report.html").is_file()
+    assert (tmp_path / "results" / "server" / "report.html").is_file()

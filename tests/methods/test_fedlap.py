@@ -31,7 +31,15 @@ class Silent:
 
 @pytest.fixture
 def settings():
-    return replace(Settings(), method="fedlap", accounts=240, clients=3, rounds=2, hidden="8")
+    return replace(
+        Settings(),
+        method="fedlap",
+        model="decoupled",
+        accounts=240,
+        clients=3,
+        rounds=2,
+        hidden="8",
+    )
 
 
 def method_of(settings):

@@ -48,9 +48,9 @@ def basis_of(rows, columns, nodes):
 @pytest.fixture
 def settings():
     return replace(
-        Settings(), accounts=240, clients=3, rounds=2, local_epochs=1, hidden="8",
-        vectors=12, rank=6, block=4, structure_width=8, column_weights="none", branch_loss=0.0,
-        fusion="sum",
+        Settings(), model="decoupled", accounts=240, clients=3, rounds=2, local_epochs=1,
+        hidden="8", vectors=12, rank=6, block=4, structure_width=8, column_weights="none",
+        branch_loss=0.0, fusion="sum",
     )  # fmt: skip
 
 
@@ -138,7 +138,10 @@ def test_a_refreshed_basis_changes_no_bit_of_the_result(settings, own_home, meth
 
 
 def test_the_structure_of_the_whole_graph_is_worth_five_points():
-    settings = replace(Settings(), accounts=800, clients=4, rounds=25, vectors=60, rank=10)
+    settings = replace(
+        Settings(), accounts=800, clients=4, rounds=25, vectors=60, rank=10, patience=15,
+        model="decoupled", hidden="64", dropout=0.7, structure_width=256,
+    )  # fmt: skip
     together = run_in_process(settings, Silent())["accuracy"]["test"]
     average = run_in_process(replace(settings, method="fedavg"), Silent())["accuracy"]["test"]
     central = run_in_process(replace(settings, method="central"), Silent())["accuracy"]["test"]

@@ -30,7 +30,7 @@ from fedlap_app.methods.fedavg import FedAvg
 from fedlap_app.settings import Settings, parse_settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_method" / "focal.py"
-QUICK = {"rounds": 2, "hidden": "8", "self_training": 0, "seed": 1}
+QUICK = {"rounds": 2, "model": "decoupled", "hidden": "8", "self_training": 0, "seed": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +149,7 @@ def test_a_deployed_organisation_takes_only_what_its_policy_lists(installed, tmp
     for part in load_federation(replace(Settings(), clients=2, accounts=240).data_spec):
         folders.append(tmp_path / part.name)
         write_folder(part, folders[-1])
-    settings = small()
+    settings = small(**{"trust-on-first-use": True})
 
     def train():
         config = settings.to_config()
@@ -161,7 +161,7 @@ def test_a_deployed_organisation_takes_only_what_its_policy_lists(installed, tmp
     line = str(refused.value).split("`")[1]
     for folder in folders:
         with (folder / "org.toml").open("a", encoding="utf-8") as file:
-            file.write(f"[policy]\n{line}\n")
+            file.write(f"[policy]\n{line}\ntwo-members = true\ntrust-on-first-use = true\n")
     assert train()["rounds"] == 1
     installed.write_text(EXAMPLE.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
     with pytest.raises(RunError, match="its policy does not list it"):

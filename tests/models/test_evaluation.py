@@ -71,7 +71,9 @@ def test_predictions_are_those_that_are_scored(make_subgraph):
     subgraph = make_subgraph(classes=4)
     tensors = GraphTensors.from_subgraph(subgraph, SPEC)
     model = build_model(SPEC, seed=2)
-    found = Prediction(log_probabilities_of(model, tensors), evaluate(model, tensors))
+    found = Prediction(
+        log_probabilities_of(model, tensors), evaluate(model, tensors), np.array([]), np.array([])
+    )
     classes, probability = found.classes, found.probabilities
     with torch.no_grad():
         expected = model.eval()(tensors).softmax(1).max(dim=1)

@@ -110,7 +110,12 @@ def test_the_portfolio_of_one_basis_keeps_it() -> None:
     assert {basis_of(changed(settings, each)) for each in one} == {basis_of(settings), ""}
     several = {basis_of(changed(settings, each)) for each in portfolio(settings, bases=4)}
     assert len(several - {""}) == 4
-    assert {changed(settings, each).model for each in one} == {"sage", "gcn", "decoupled", "none"}
+    assert {changed(settings, each).model for each in one} == {
+        "portfolio",
+        "sage",
+        "gcn",
+        "decoupled",
+    }
 
 
 @pytest.mark.parametrize("start", [{}, {"method": "fedavg", "model": "sage"}, {"model": "none"}])

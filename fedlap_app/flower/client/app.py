@@ -5,7 +5,7 @@ from functools import partial
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from fedlap_app.flower.client import handlers, offline
+from fedlap_app.flower.client import handlers, offline, sealed
 from fedlap_app.flower.client.answer import answer
 from fedlap_app.logs import use_logs_as_asked
 
@@ -36,6 +36,12 @@ def train(message: Message, context: Context) -> Message:
 def train_alone(message: Message, context: Context) -> Message:
     """Train a model of the own, without any exchange."""
     return answer(message, context, partial(handlers.train_alone, run=context.run_id))
+
+
+@app.train("sealed")
+def train_sealed(message: Message, context: Context) -> Message:
+    """Take part in one sealed sum of training."""
+    return answer(message, context, partial(sealed.step, run=context.run_id))
 
 
 @app.evaluate()

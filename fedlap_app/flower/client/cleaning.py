@@ -23,7 +23,7 @@ KINDS = ("models", "bases", "jobs", "leftovers")
 _DAY = 86_400.0
 _LOCK_SECONDS = 5.0
 _KEPT = {program.kept_as for program in PROGRAMS.values()} - {""}
-_WRITTEN_WHOLE = {names.MODEL, names.EVALUATION, names.LEDGER, names.RATION}
+_WRITTEN_WHOLE = {names.MODEL, names.EVALUATION, names.GRAPH, names.LEDGER, names.RATION}
 _RELEASE_BEFORE = re.compile("[a-z0-9_]{8}")  # what its unfinished files in a job were called
 
 
@@ -32,8 +32,18 @@ def _is_result(name: str) -> bool:
     return fields is not None and fields["kind"] in _KEPT
 
 
+def _job_of(name: str) -> str:
+    """The unfinished job that a file is of; empty: none."""
+    for kind, field in (
+        (names.PHASE_FILE, "job"), (names.PENDING, "what"), (names.SEALED_FILE, "job"),
+    ):  # fmt: skip
+        if fields := kind.read(name):
+            return fields[field]
+    return name if name in names.KEYS else ""
+
+
 def _is_of_store(name: str) -> bool:
-    known = (names.PHASE_FILE, names.PENDING, names.COUNTS)
+    known = (names.PHASE_FILE, names.PENDING, names.SEALED_FILE, names.COUNTS)
     return _is_result(name) or any(name in kind for kind in known)
 
 
@@ -126,8 +136,8 @@ def _items(store: Store) -> Iterator[Item]:
     for path in _files(root):
         if _is_result(path.name):
             yield _item("bases", path.name, path)
-        if fields := names.PHASE_FILE.read(path.name) or names.PENDING.read(path.name):
-            jobs.setdefault(fields.get("job", fields["what"]), []).append(path)
+        if job := _job_of(path.name):
+            jobs.setdefault(job, []).append(path)
     for name, paths in jobs.items():
         yield _item("jobs", name, *paths)
     for path in _leftovers(store):

@@ -1,5 +1,6 @@
 """What an organisation does when the server asks; only those who train import torch."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ from fedlap_app.flower.client import ration, training_ledger
 from fedlap_app.flower.client.moments import kept_moments
 from fedlap_app.flower.records import Metrics, packed, records_in, to_metrics
 from fedlap_app.flower.task import number_in
+from fedlap_app.graphs.kinds import CATEGORY
 from fedlap_app.methods.base import MODEL, Turn
-from fedlap_app.methods.kept import keep_guesses, keep_model
+from fedlap_app.methods.kept import ROUNDS, keep_guesses, keep_model, training_job
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.scores import Layout, pack, pack_all, withhold
 from fedlap_app.methods.task import Late, Task
@@ -23,6 +25,7 @@ from fedlap_app.version import VERSION
 if TYPE_CHECKING:
     from torch import nn
 
+    from fedlap_app.methods.local import AloneStage
     from fedlap_app.models.tensors import GraphTensors
 
 
@@ -40,9 +43,15 @@ def join(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
             "schema": organisation.schema,
             "num-classes": subgraph.num_classes,
             "num-features": subgraph.num_features,
-            "num-examples": int(subgraph.train_mask.sum()),
+            "num-categories": subgraph.kinds.count(CATEGORY),
+            "num-inputs": subgraph.num_inputs,
+            "asks": organisation.asks,
         }
     )
+    if not organisation.settings.sealed:  # sealed sums tell the members themselves if it is 0
+        member["num-examples"] = int(subgraph.train_mask.sum())
+    if organisation.method.counts_nodes:
+        member["num-nodes"] = subgraph.num_nodes
     return RecordDict({"member": member})
 
 
@@ -73,10 +82,12 @@ def train(
     update = method.train(organisation, records_in(content, MODEL), turn)
     if kept:
         kept.write(number, update.moments)
-    metrics: Metrics = {
+    metrics: dict[str, int | float | list[float]] = {
         "num-examples": update.weight,
         "scores": _scores(organisation, pack_all(update.scores)),
     }
+    if len(update.sums):
+        metrics["sums"] = _sums(organisation, update.sums)
     reply = RecordDict({**packed(update.records), "metrics": to_metrics(metrics)})
     training_ledger.enter(organisation, task, number, content, reply)
     return reply
@@ -91,8 +102,12 @@ def train_alone(organisation: Organisation, content: RecordDict, run: int) -> Re
     assert isinstance(method, Local), "a method without exchange says how it trains alone"
     stages = method.train_alone(organisation.shape, organisation.inputs(task), organisation.name)
     keep_model(organisation, task, stages[-1].parameters, stages[-1].evaluation)
+    rounds = [float(len(stage.history)) for stage in stages]
+    if organisation.settings.sealed:
+        note_alone(organisation, task, stages)
+        return _answered(organisation, task, Late.KEEP, content, {"rounds": rounds})
     metrics: Metrics = {
-        "rounds": [len(stage.history) for stage in stages],
+        "rounds": rounds,
         "history": _scores(
             organisation,
             [value for stage in stages for row in stage.history for value in row],
@@ -100,6 +115,15 @@ def train_alone(organisation: Organisation, content: RecordDict, run: int) -> Re
         "scores": _scores(organisation, pack_all([stage.evaluation for stage in stages])),
     }
     return _answered(organisation, task, Late.KEEP, content, metrics)
+
+
+def note_alone(organisation: Organisation, task: Task, stages: "Sequence[AloneStage]") -> None:
+    """Write the scores of every round and stage down, for the organisation's own eyes."""
+    folder = organisation.store.job(training_job(task.run))
+    classes = organisation.subgraph.num_classes
+    for number, stage in enumerate(stages):
+        row = {"stage": number, "classes": classes, "history": stage.history}
+        folder.append_line(ROUNDS, json.dumps({**row, "own": pack(stage.evaluation)}))
 
 
 def evaluate(organisation: Organisation, content: RecordDict, run: int) -> RecordDict:
@@ -153,6 +177,15 @@ def _scores(organisation: Organisation, packed: Sequence[float]) -> list[float]:
     """Scores that may leave."""
     layout = Layout.of(organisation.settings, organisation.subgraph.num_classes)
     return withhold(packed, organisation.policy.least_scored_nodes, layout)
+
+
+def _sums(organisation: Organisation, sums: Sequence[float]) -> list[float]:
+    """Sums over the validation nodes, unless these are too few for any number of theirs to leave.
+
+    The first of them counts the nodes.
+    """
+    enough = sums[0] >= organisation.policy.least_scored_nodes
+    return list(sums) if enough else [0.0] * len(sums)
 
 
 def _received(

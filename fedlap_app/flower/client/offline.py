@@ -176,7 +176,7 @@ def _party(organisation: Organisation, program: str) -> Party:
     parties = _parties.setdefault(organisation, {})
     if program in parties:
         return parties[program]
-    secrets, pinned = _secrets(organisation)
+    secrets, pinned = _known(organisation)
     party = Party(
         subgraph=organisation.subgraph,
         spec=organisation.settings.spec_of(program),
@@ -191,7 +191,12 @@ def _party(organisation: Organisation, program: str) -> Party:
     return party
 
 
-def _secrets(organisation: Organisation) -> tuple[Secrets, frozenset[str]]:
+def secrets_of(organisation: Organisation) -> Secrets:
+    """The organisation's secrets."""
+    return _known(organisation)[0]
+
+
+def _known(organisation: Organisation) -> tuple[Secrets, frozenset[str]]:
     """The organisation's secrets, and whom it has pinned by itself."""
     if organisation.folder is None:
         simulated = simulated_secrets(organisation.settings.seed, organisation.name)

@@ -1,12 +1,13 @@
 """Which organisation a client speaks for, from what Flower knows of it."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
 from flwr.app import Context
 
 from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.flower.server.parts import Parts, subgraphs_of
 from fedlap_app.graphs.federation import load_member
 from fedlap_app.graphs.folder import federation_folders, read_folder
 from fedlap_app.graphs.subgraph import Subgraph
@@ -91,12 +92,15 @@ def _load(context: Context, settings: Settings) -> Organisation:
             raise ConfigError(str(error)) from None
     store = Store(_store_root(context, settings, subgraph.name))
     if not _is_deployed(context):
-        return _simulated(subgraph, settings, store, folder)
+        known = settings if folder else settings.with_clients(_partition(context, settings)[1])
+        return _simulated(subgraph, settings, store, folder, lambda: subgraphs_of(known))
     policy = read_policy(folder, SAFE) if folder else SAFE
     return Organisation(subgraph, settings, store, folder, federation_file(context), policy)
 
 
-def hand_over(subgraph: Subgraph, settings: Settings, folder: Path | None) -> Organisation:
+def hand_over(
+    subgraph: Subgraph, settings: Settings, folder: Path | None, parts: Parts = ()
+) -> Organisation:
     """Organisation of a simulation whose part is in memory.
 
     Parameters
@@ -107,17 +111,25 @@ def hand_over(subgraph: Subgraph, settings: Settings, folder: Path | None) -> Or
         Of the run.
     folder : Path | None
         Organisation folder that the part was read from, whose policy counts.
+    parts : sequence of Part
+        What all of them hold.
     """
     store = Store(_simulated_root(settings, subgraph.name))
-    return _simulated(subgraph, settings, store, folder)
+    return _simulated(subgraph, settings, store, folder, lambda: subgraphs_of(settings, parts))
 
 
 def _simulated(
-    subgraph: Subgraph, settings: Settings, store: Store, folder: Path | None
+    subgraph: Subgraph,
+    settings: Settings,
+    store: Store,
+    folder: Path | None,
+    whole: Callable[[], Sequence[Subgraph]],
 ) -> Organisation:
     policy = read_policy(folder, SIMULATED) if folder else SIMULATED
     named = org_pins(folder / "org.toml") if folder else ()
-    return Organisation(subgraph, settings, store, policy=policy, named=frozenset(named))
+    return Organisation(
+        subgraph, settings, store, policy=policy, named=frozenset(named), whole=whole
+    )
 
 
 def _is_deployed(context: Context) -> bool:

@@ -7,8 +7,10 @@ out the data, and no more.
 """
 
 import json
+import logging
+import re
 
-from flwr.app import RecordDict
+from flwr.app import ArrayRecord, RecordDict
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.client.runs import Runs
@@ -24,12 +26,18 @@ from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.policy import Policy
 from fedlap_app.store.rewritten import RewrittenFile
 
+_log = logging.getLogger("fedlap")
+_MOST_RECORDS = 4
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_JOB = re.compile(r"[0-9A-Za-z]{1,64}")
 _LATE: dict[int, str] = {Late.EVALUATE: "the scoring", Late.KEEP: "the keeping"}
 
 
 def join(organisation: Organisation, run: int) -> None:
     """Bind a run to its settings, if the organisation's policy allows them."""
     _require_allowed(organisation.policy, organisation.method)
+    if organisation.deployed:
+        _say_what_is_weaker(organisation, run)
     with organisation.store.lock():
         runs = Runs(organisation)
         began = _record(organisation, run).read() or {"settings": runs.settings_of(run)}
@@ -63,6 +71,7 @@ def admit(
             f"the message is about run {task.run} and came in run {run}: it was not made by this "
             "app's server"
         )
+    _require_short(content, task, method)
     _require_allowed(organisation.policy, method)
     _require_planned(method, task, number, alone=alone)
     step, asked = task.step(number), digest_of(content)
@@ -84,6 +93,35 @@ def admit(
         }
         record.write(json.dumps(known))
     return task
+
+
+def admit_sealed(organisation: Organisation, run: int, task: Task) -> None:
+    """Let a message of sealed training in, if the run may train; its job knows what comes next."""
+    if task.run != run:
+        raise ProtocolError(
+            f"the message is about run {task.run} and came in run {run}: it was not made by this "
+            "app's server"
+        )
+    method = organisation.method
+    _require_allowed(organisation.policy, method)
+    if not method.settings.sealed or not method.exchanges:
+        raise ProtocolError(
+            f"training-backend = '{method.settings.training_backend}' and method = "
+            f"'{method.name}' have no sealed rounds: the message was not made by this app's server"
+        )
+    with organisation.store.lock():
+        record = _record(organisation, run)
+        known = record.read()
+        if known is None:
+            known = {**_begin(organisation, run), "finished": False}
+            record.write(json.dumps(known))
+        _require_same(organisation, run, known["settings"])
+
+
+def finish(organisation: Organisation, run: int) -> None:
+    """Note that a sealed training is over."""
+    record = _record(organisation, run)
+    record.write(json.dumps({**(record.read() or {}), "finished": True}))
 
 
 def _record(organisation: Organisation, run: int) -> RewrittenFile:
@@ -128,12 +166,18 @@ def _require_next(task: Task, number: int, last: int, *, alone: bool) -> None:
 def _require_planned(method: Method, task: Task, number: int, *, alone: bool) -> None:
     """Refuse what the settings of the run do not plan."""
     settings = method.settings
+    if settings.sealed and not alone:
+        raise ProtocolError(
+            f"training-backend = '{settings.training_backend}' seals every round, and this message "
+            "asks for one that is not sealed: it was not made by this app's server"
+        )
     if alone == method.exchanges:
         raise ProtocolError(
             f"method = '{method.name}' asks for no such training: the message was not made by "
             "this app's server"
         )
-    planned = 1 <= number <= settings.rounds or number in _LATE
+    # What a message says is a round, whatever its number: the handlers alone name late ones.
+    planned = isinstance(number, Late) or 1 <= number <= settings.rounds
     if not planned or not 0 <= task.stage <= settings.self_training:
         raise ProtocolError(
             f"round {number} of stage {task.stage} is beyond rounds = {settings.rounds} or "
@@ -141,11 +185,53 @@ def _require_planned(method: Method, task: Task, number: int, *, alone: bool) ->
         )
 
 
+def _say_what_is_weaker(organisation: Organisation, run: int) -> None:
+    """A line in the organisation's own log for whatever its policy allows beyond the defaults."""
+    policy, method = organisation.policy, organisation.method
+    shown = {
+        "the server sees single gradients (server-steps)": method.single_gradients,
+        "the server sees histograms of its labels (score-histograms)": method.settings.score_bins,
+        "its policy allows more than the defaults in " + ", ".join(policy.weaker): policy.weaker,
+    }
+    for what, applies in shown.items():
+        if applies:
+            _log.warning("%s, run %s: %s", organisation.name, run, what)
+
+
+def _require_short(content: RecordDict, task: Task, method: Method) -> None:
+    """Refuse names and jobs that no server of this app sends: the store would hold them."""
+    names = [name for name, record in content.items() if isinstance(record, ArrayRecord)]
+    jobs_fit = all(map(_JOB.fullmatch, task.found.values()))
+    if not jobs_fit or not task.found.keys() <= {*method.settings.programs}:
+        raise ProtocolError(
+            "the message names jobs that no run of these settings has: it was not made by this "
+            "app's server"
+        )
+    if len(names) > _MOST_RECORDS or not all(map(_NAME.fullmatch, names)):
+        raise ProtocolError(
+            f"the message has {len(names)} records of arrays, where {_MOST_RECORDS} with names of "
+            "a few letters are the most: it was not made by this app's server"
+        )
+
+
 def _require_allowed(policy: Policy, method: Method) -> None:
     """Refuse a run whose method or settings pass a limit of the policy."""
     _require_listed(policy, method)
     settings = method.settings
-    if settings.score_bins and not policy.score_histograms:
+    backends = policy.training_backends
+    if method.exchanges and backends is not None and settings.training_backend not in backends:
+        raise RunError(
+            f"training-backend = '{settings.training_backend}' shows the server every update and "
+            "score, and its policy does not allow it (training-backends): set training-backend = "
+            f"'{backends[0]}', or ask it to allow it"
+        )
+    if settings.publish_model and not policy.publish_model:
+        raise RunError(
+            "publish-model = true gives the trained model to the server, and its policy does not "
+            "allow it (publish-model): leave publish-model out, or ask it to allow it"
+        )
+    shown = settings.score_bins and not settings.sealed
+    if shown and not policy.score_histograms:
         raise RunError(
             f"metric = '{settings.metric}' shows the server histograms of predicted probabilities "
             "by class, which tell labels, and its policy does not allow it (score-histograms): "

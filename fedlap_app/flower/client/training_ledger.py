@@ -3,7 +3,9 @@
 Models travel in the clear but for TLS: the server reads each update, all read their average.
 """
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -16,6 +18,7 @@ from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.ledger import (
     FINISHED,
     MEMBERS,
+    NOBODY,
     OPEN,
     RECEIVED,
     SENT,
@@ -23,6 +26,9 @@ from fedlap_app.privacy.ledger import (
     Entry,
     Ledger,
 )
+from fedlap_app.store.packing import Data, unpack
+from fedlap_app.sums.training.agreed import KEPT, Turn
+from fedlap_app.sums.training.job import TrainingJob
 
 
 def enter(
@@ -50,6 +56,67 @@ def enter(
         ledger = Ledger.open(store.job(job).path, facts, durable=organisation.deployed, begun=False)
         state = FINISHED if is_last(organisation.method, task, number) else OPEN
         ledger.enter(task.step(number), 0, _entries(content, reply), state)
+
+
+def enter_sealed(
+    organisation: Organisation,
+    task: Task,
+    turn: Turn,
+    job: TrainingJob,
+    *,
+    published: Data = b"",
+    last: bool = False,
+) -> None:
+    """Enter what a sealed turn sends; the caller holds the lock of the store.
+
+    Parameters
+    ----------
+    organisation, task
+        Who trains, and what for.
+    turn
+        What was asked.
+    job
+        Its job, which has the keys.
+    published
+        What is told in the clear at the end of a stage.
+    last
+        Whether it is the last message of the job.
+    """
+    store, name = organisation.store, training_job(task.run)
+
+    def facts() -> Mapping[str, Any]:
+        method = organisation.settings.method
+        about = {"organisation": organisation.name, "phase": "training", "job": name}
+        return {**about, "method": method, "basis": ", ".join(task.found.values())}
+
+    ledger = Ledger.open(store.job(name).path, facts, durable=organisation.deployed, begun=False)
+    number = organisation.settings.rounds + KEPT + 1 if published else turn.number
+    entries = [*_published(published)] if published else [*_sealed(job, turn)]
+    step = replace(task, stage=turn.stage).step(number)
+    ledger.enter(step, 0, entries, FINISHED if last else OPEN)
+
+
+def _sealed(job: TrainingJob, turn: Turn) -> Iterator[Entry]:
+    """A sealed sum: the own part of it, and what all have opened."""
+    ids = (job.keys.key_id,)
+    if not turn.number:
+        kind, values = "sealed weights", 1
+    else:
+        shape = job.agreed.shape_of(turn)
+        kind = "sealed changes and scores" if shape.tensors else "sealed scores"
+        values = sum(each.size for each in shape.tensors) + shape.scores
+    yield Entry(SENT, kind, (NOBODY,), (MEMBERS,), ids, 1, values)
+    yield Entry(RECEIVED, f"sums of {kind}", (MEMBERS,), (), ids, 1, values)
+
+
+def _published(data: Data) -> Iterator[Entry]:
+    """What the server is told at the end of a stage."""
+    parts = unpack(data)
+    yield Entry(
+        SENT, "published counts", (SERVER,), (), (), 1, 2 * len(json.loads(bytes(parts[0])))
+    )
+    if len(parts) > 1:
+        yield Entry(SENT, "published model", (SERVER,), (), (), 1, 1)
 
 
 def is_last(method: Method, task: Task, number: int) -> bool:

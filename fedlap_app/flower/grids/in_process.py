@@ -16,6 +16,7 @@ from fedlap_app.flower.server.central import run_central
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.parts import Parts
 from fedlap_app.flower.server.run import run
+from fedlap_app.flower.steps import unsealed_at_home
 from fedlap_app.graphs.folder import federation_folders
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
@@ -42,6 +43,7 @@ def run_in_process(
         What the organisations hold (default: what the settings name).
     """
     run_id = run_id or new_run_id()
+    settings = unsealed_at_home(settings)
     settings = settings.with_clients(len(parts) or count_clients(settings))
     if settings.store_dir:
         places.folder_at(settings.store_dir, "store-dir")  # here its fault can be told in full
@@ -61,7 +63,7 @@ def make_grid(
         partition_configs(settings.clients),
         settings.to_config(),
         run_id=run_id or new_run_id(),
-        organisations=[hand_over(part.subgraph, settings, part.folder) for part in parts],
+        organisations=[hand_over(part.subgraph, settings, part.folder, parts) for part in parts],
         listener=listener,
     )
 

@@ -12,6 +12,8 @@ from flwr.serverapp import Grid
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.grids.carrier import WrappedGrid
+from fedlap_app.methods.base import Schema
+from fedlap_app.sums.program import Extent
 
 POLL_SECONDS = 0.2
 _MOST_TEXT = 2000  # characters of a refusal
@@ -35,6 +37,21 @@ class Member:
     classes: int
     features: int
     examples: int
+    categories: int = 0
+    inputs: int = 0
+    nodes: int = 0
+    asks: int = 0
+
+    @property
+    def extent(self) -> Extent:
+        """What a program's rounds depend on."""
+        return Extent(features=self.features, categories=self.categories, classes=self.classes)
+
+
+def schema_of(members: Sequence[Member]) -> Schema:
+    """What all members share, and how many nodes there are where the method counts them."""
+    first = members[0]
+    return Schema(first.inputs, first.classes, sum(member.nodes for member in members))
 
 
 @dataclass(frozen=True)
@@ -159,37 +176,67 @@ class MemberGrid(WrappedGrid):
         return self._name(reply.metadata.src_node_id)
 
     def stream(
-        self, messages: Iterable[Message], *, timeout: float
+        self, messages: Iterable[Message], *, timeout: float, all_needed: bool = True
     ) -> Iterator[tuple[str, RecordDict]]:
         """Organisation and content of each reply, as they arrive.
 
         A client whose process died is asked again a few times: handlers give the same answer.
+
+        Parameters
+        ----------
+        messages, timeout
+            What is sent, and seconds for all of it.
+        all_needed
+            Whether it fails when somebody is missing (default); else the quorum says when not.
         """
         waiting: dict[str, Message] = {}
         tries: Counter[int] = Counter()
-        deadline = time.monotonic() + timeout
-        looked = time.monotonic()
+        started = looked = time.monotonic()
+        quorum = None if all_needed else self.quorum
+        failed: list[tuple[Message, Message]] = []
+        answered = 0
         for message in messages:
             waiting.update(self._push(message))
             if time.monotonic() - looked > POLL_SECONDS:
-                yield from self._collect(waiting, tries, timeout)
+                for found in self._collect(waiting, tries, timeout, failed if quorum else None):
+                    answered += 1
+                    yield found
                 looked = time.monotonic()
         while waiting:
-            yield from self._collect(waiting, tries, timeout)
-            if waiting and time.monotonic() >= deadline:
+            for found in self._collect(waiting, tries, timeout, failed if quorum else None):
+                answered += 1
+                yield found
+            passed = time.monotonic() - started
+            enough = quorum is not None and answered >= quorum.least
+            if waiting and quorum is not None and enough:
+                missing = {message.metadata.dst_node_id for message in waiting.values()}
+                if passed >= quorum.seconds or all(map(self.is_away, missing)):
+                    for node in missing:
+                        self._note_absence(node, "no reply in time")
+                    return
+            if waiting and passed >= timeout:
                 self._require_all(list(waiting.values()), [], timeout)
             if waiting:
                 self.watch()
                 time.sleep(POLL_SECONDS)
+        if quorum is not None and answered < quorum.least:
+            self._require_all([sent for sent, _ in failed], [reply for _, reply in failed], timeout)
 
     def _push(self, message: Message) -> dict[str, Message]:
         self._count(message, sent=True)
         return {key: message for key in self._grid.push_messages([message]) if key}
 
     def _collect(
-        self, waiting: dict[str, Message], tries: Counter[int], timeout: float
+        self,
+        waiting: dict[str, Message],
+        tries: Counter[int],
+        timeout: float,
+        failed: list[tuple[Message, Message]] | None = None,
     ) -> Iterator[tuple[str, RecordDict]]:
-        """Replies that have come; failed messages are pushed again, refused ones end the run."""
+        """Replies that have come; failed messages are pushed again, refused ones end the run.
+
+        But for those that may be missing, which are put into `failed`.
+        """
         for reply in self._grid.pull_messages(list(waiting)):
             message = waiting.pop(reply.metadata.reply_to_message_id)
             node = message.metadata.dst_node_id
@@ -200,6 +247,10 @@ class MemberGrid(WrappedGrid):
                     traffic.retries += 1
                 again = Message(message.content, node, message.metadata.message_type)
                 waiting.update(self._push(again))
+                continue
+            if failed is not None and (reason := _failure(reply)):
+                failed.append((message, reply))
+                self._note_absence(node, reason)
                 continue
             self._require_all([message], [reply], timeout)
             self._count(reply, sent=False)
@@ -243,9 +294,12 @@ class MemberGrid(WrappedGrid):
         for message in sent:
             node = message.metadata.dst_node_id
             if reason := failures.get(node, "no reply in time"):
-                self.absences[self._name(node)] += 1
-                log(WARNING, "Going on without %s: %s", self._name(node), reason)
+                self._note_absence(node, reason)
         return [reply for reply in replies if not failures[reply.metadata.src_node_id]]
+
+    def _note_absence(self, node: int, reason: str) -> None:
+        self.absences[self._name(node)] += 1
+        log(WARNING, "Going on without %s: %s", self._name(node), reason)
 
     def _require_all(
         self, sent: list[Message], replies: list[Message], timeout: float | None

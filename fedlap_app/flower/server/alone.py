@@ -11,6 +11,7 @@ from fedlap_app.flower.records import numbers
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.flower.server.window import Window
 from fedlap_app.flower.task import task_record
 from fedlap_app.methods.base import Method
 from fedlap_app.methods.scores import Layout, Scores, total, unpack_all
@@ -29,6 +30,13 @@ def train_alone(
     content = RecordDict({"config": task_record(Task(grid.run.run_id))})
     replies = grid.ask(members, "train.alone", content, settings.step_timeout)
     layout = Layout.of(settings, members[0].classes)
+    if settings.sealed:
+        window = Window.of(settings, [*replies], grid.run.run_id)
+        if window is None:
+            counts = [numbers(reply, "rounds") for reply in replies.values()]
+            longest = [int(max(some)) for some in zip(*counts, strict=True)]
+            return Outcome([StageScores(None, None, count, {}) for count in longest], None)
+        replies = window.alone(replies)
     trained = {name: _stages(reply, layout) for name, reply in replies.items()}
     stages: list[StageScores] = []
     for stage in range(settings.self_training + 1):

@@ -1,6 +1,7 @@
 """The ServerApp: reads the settings, runs the phases, says in one sentence what went wrong."""
 
-from logging import ERROR
+import logging
+from logging import ERROR, INFO
 
 from flwr.app import Context
 from flwr.common.logger import log
@@ -15,6 +16,7 @@ from fedlap_app.relevance import refuse_unread
 from fedlap_app.settings import Settings, parse_settings
 
 use_logs_as_asked()
+logging.getLogger("flwr").addFilter(lambda record: not is_chatter(record))
 app = ServerApp()
 
 
@@ -26,6 +28,11 @@ def main(grid: Grid, context: Context) -> None:
     except FedLapError as error:
         log(ERROR, "%s", error)
         raise
+
+
+def is_chatter(record: logging.LogRecord) -> bool:
+    """Whether a line is one of those that Flower's strategies write beside ours in every round."""
+    return record.levelno <= INFO and "/serverapp/strategy/" in record.pathname.replace("\\", "/")
 
 
 def _settings(grid: Grid, context: Context) -> Settings:

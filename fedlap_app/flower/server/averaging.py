@@ -1,26 +1,30 @@
 """Training together: the best validation round kept, stages of self-training."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from flwr.app import RecordDict
 
-from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum
+from fedlap_app.flower.first_model import begun_with, earlier_model
+from fedlap_app.flower.grids.member_grid import Member, MemberGrid, Quorum, schema_of
 from fedlap_app.flower.records import numbers
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.price import OfflineOutcome
 from fedlap_app.flower.server.rounds import Rounds
 from fedlap_app.flower.server.run_folder import RunFolder
-from fedlap_app.methods.base import Method, Schema, State
+from fedlap_app.methods import weighing
+from fedlap_app.methods.base import Method, State
 from fedlap_app.methods.kept import BASIS
-from fedlap_app.methods.scores import Best, Layout, by_metric, is_better, total, unpack, unpack_all
+from fedlap_app.methods.scores import Best, Layout, best_of, total, unpack, unpack_all
 from fedlap_app.methods.task import Task
-from fedlap_app.models.specs import FEATURE_WEIGHT, FEATURE_WEIGHTS
+from fedlap_app.models.specs import BRANCH_WEIGHTS, FEATURE_WEIGHT, FEATURE_WEIGHTS
 from fedlap_app.seeds import stage_seed
+from fedlap_app.sums.programs import FeatureMoments
 
 
 @dataclass
@@ -47,12 +51,14 @@ class Progress:
         weight, totals = _best_weight(replies, self.layout, settings.metric)
         if self.best.takes(number, totals):
             self.state = state
-            if settings.weighted and FEATURE_WEIGHT in state.model:
+            if FEATURE_WEIGHT in state.model:
                 self.state = with_weight(state, weight)
         self.rounds = number
-        row = {"stage": self.stage, "round": number, **totals}
-        if settings.weighted:
+        row: dict[str, Any] = {"stage": self.stage, "round": number, **totals}
+        if FEATURE_WEIGHT in state.model:
             row["feature_weight"] = weight
+        if BRANCH_WEIGHTS in state.model:
+            row |= weighing.columns(state.model[BRANCH_WEIGHTS])
         self.folder.add_round({**row, "seconds": time.perf_counter() - self.started})
         stages, rounds = settings.self_training + 1, settings.rounds
         self.observer.round_done(self.stage * rounds + number, stages * rounds, totals)
@@ -65,13 +71,15 @@ def _best_weight(
     """The weight of the feature model that validates best, and the totals with it."""
     clients = [unpack_all(numbers(reply, "scores"), layout) for reply in replies]
     choices = [total(scores) for scores in zip(*clients, strict=True)]
-    chosen = 0
-    for number, totals in enumerate(choices):
-        # Without validation nodes nothing speaks for another weight than the first.
-        known = not math.isnan(by_metric(totals, "val", metric))
-        if known and is_better(totals, choices[chosen], metric):
-            chosen = number
+    chosen = best_of(choices, metric)
     return FEATURE_WEIGHTS[chosen], choices[chosen]
+
+
+def _summed(replies: Sequence[RecordDict]) -> list[float]:
+    """The sums of those that answered, added; empty for a method without any."""
+    if not all("sums" in reply.metric_records["metrics"] for reply in replies):
+        return []
+    return weighing.total([numbers(reply, "sums") for reply in replies])
 
 
 def with_weight(state: State, weight: float) -> State:
@@ -105,14 +113,16 @@ def train_together(
     if settings.min_clients:
         grid.quorum = Quorum(settings.min_clients, settings.straggler_timeout)
     jobs = {program: outcome.job for program, outcome in found.items()}
-    schema = Schema(members[0].features, members[0].classes)
+    schema = schema_of(members)
     layout = Layout.of(settings, schema.classes)
     stages: list[StageScores] = []
     kept: Progress | None = None
+    earlier = earlier_model(Path(settings.start_model)) if settings.start_model else {}
     for stage in range(settings.self_training + 1):
         rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs))
-        start = method.start(schema, stage_seed(settings.seed, stage), found)
-        best = Best(settings.patience, settings.metric)
+        fresh = method.start(schema, stage_seed(settings.seed, stage), found)
+        start = begun_with(fresh, earlier)
+        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
         progress = Progress(method, stage, folder, observer, best, layout)
         _train(rounds, start, progress)
         if kept is None or progress.best.is_ahead_of(kept.best):
@@ -123,7 +133,8 @@ def train_together(
         }
         stages.append(StageScores(kept.stage, kept.best.round, progress.rounds, clients))
     assert kept is not None
-    return Outcome(stages, kept.state.model, jobs.get(BASIS, ""))
+    features = jobs.get(FeatureMoments.name, "")
+    return Outcome(stages, kept.state.model, jobs.get(BASIS, ""), features)
 
 
 def _train(rounds: Rounds, state: State, progress: Progress) -> None:
@@ -134,5 +145,6 @@ def _train(rounds: Rounds, state: State, progress: Progress) -> None:
         scores = list(replies.values())
         if number > 1 and not progress.scored(number - 1, state, scores):
             return
-        state = rounds.join(number, state, replies)
+        summed = _summed(scores)
+        state = progress.method.weigh(rounds.join(number, state, replies), state, summed)
     progress.scored(count, state, list(rounds.ask("evaluate", state).values()))

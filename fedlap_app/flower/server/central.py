@@ -10,6 +10,7 @@ from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.methods.base import Schema
+from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.local import Local
 from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.scores import Layout, pack, total, unpack
@@ -26,10 +27,12 @@ def run_central(
     whole = join(subgraphs_of(settings, parts))
     method = method_class(settings.method).of(settings)
     assert isinstance(method, Local), "a method that needs all data in one place trains alone"
-    inputs = method.inputs(whole, {})
+    encoding = own_encoding(whole, settings)
+    part = encoding.apply(whole) if encoding else whole
+    inputs = method.inputs(part, {})
     layout = Layout.of(settings, whole.num_classes)
     clock.lap("gather")
-    results = method.train_alone(Schema(whole.num_features, whole.num_classes), inputs, whole.name)
+    results = method.train_alone(Schema(part.num_features, part.num_classes), inputs, whole.name)
     stages: list[StageScores] = []
     for stage, result in enumerate(results):
         for number, scores in enumerate(result.history, start=1):
@@ -41,6 +44,7 @@ def run_central(
         rounds = len(result.history)
         stages.append(StageScores(result.best_stage, result.best_round, rounds, clients))
     clock.lap("train")
-    outcome = Outcome(stages, results[-1].parameters)
+    read = encoding.to_bytes() if encoding else b""
+    outcome = Outcome(stages, results[-1].parameters, encoding=read)
     schema = schema_digest(whole)
     return write_summary(folder, settings, outcome, run_id=run_id, schema=schema, clock=clock)

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from logging import INFO
+from logging import INFO, WARNING
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -13,12 +13,25 @@ from fedlap_app.errors import DataError, RunError
 from fedlap_app.flower.grids.member_grid import LOOK, POLL_SECONDS, Member, MemberGrid
 from fedlap_app.graphs.checks import check_name
 from fedlap_app.graphs.lookalikes import alike
+from fedlap_app.graphs.moments import LEAST
+from fedlap_app.methods.base import Method
+from fedlap_app.methods.organisation import DEPLOYED
 from fedlap_app.privacy.federation import read_federation_file
 from fedlap_app.settings import Settings
 from fedlap_app.version import VERSION
 
 _TEXTS = ("name", "version", "settings", "schema")
-_COUNTS = ("num-classes", "num-features", "num-examples")
+_COUNTS = {
+    "num-classes": "classes",
+    "num-features": "features",
+    "num-categories": "categories",
+    "num-inputs": "inputs",
+    "asks": "asks",
+}
+_SOMETIMES = {
+    "num-examples": "examples",  # of training that is not sealed
+    "num-nodes": "nodes",  # where the method counts them
+}
 _LONGEST = 200
 _LARGEST = 2**53
 FEDERATION = "FEDLAP_FEDERATION"  # names the federation file; the SuperLink's start.sh sets it
@@ -61,6 +74,28 @@ def _compare_names(
             )
 
 
+def reads_together(members: Sequence[Member], method: Method) -> bool:
+    """Whether means and deviations of columns are summed before training.
+
+    Only where a table asks for it, so that a bag of words costs nothing. Two organisations of a
+    deployment would show each other theirs: each takes its own.
+    """
+    settings = method.settings
+    if not method.exchanges or not settings.summed_moments:
+        return False
+    asked = max(member.asks for member in members)
+    few = asked == DEPLOYED and len(members) < LEAST
+    if few:
+        log(
+            WARNING,
+            "%s organisations would show each other the means of their features: each takes its "
+            "own",
+            len(members),
+        )
+    wanted = bool(asked) or settings.class_weights == "balanced"
+    return wanted and len(members) > 1 and not few
+
+
 def compare(members: Sequence[Member], settings: Settings) -> None:
     """Refuse organisations that do not fit together; the sentence says who and what to do."""
     names = [member.name for member in members]
@@ -85,7 +120,7 @@ def compare(members: Sequence[Member], settings: Settings) -> None:
                 f"{member.name} sees other settings than the server: start the run again"
             )
         _compare_schema(member, members[0])
-    if not any(member.examples for member in members):
+    if not settings.sealed and not any(member.examples for member in members):
         raise RunError(
             "no organisation has a labelled training node: set the column split to train for some "
             "labelled nodes, or raise train-ratio"
@@ -144,9 +179,13 @@ def _member(reply: Message) -> Member:
     """A member as its reply to the first message shows it; anything else is refused."""
     record, node = reply.content.get("member"), reply.metadata.src_node_id
     texts = [record.get(key) for key in _TEXTS] if isinstance(record, ConfigRecord) else []
-    counts = [record.get(key) for key in _COUNTS] if isinstance(record, ConfigRecord) else []
+    counts: dict[str, int] = {}
+    if isinstance(record, ConfigRecord):
+        told = {field: record.get(key) for key, field in _COUNTS.items()}
+        told |= {field: record.get(key, 0) for key, field in _SOMETIMES.items()}
+        counts = {field: n for field, n in told.items() if isinstance(n, int) and 0 <= n < _LARGEST}
     plain = texts and all(isinstance(each, str) and len(each) <= _LONGEST for each in texts)
-    if not plain or not all(isinstance(n, int) and 0 <= n < _LARGEST for n in counts):
+    if not plain or len(counts) < len(_COUNTS) + len(_SOMETIMES):
         raise RunError(
             f"node {node} does not say who it is as this version does: install version "
             f"{VERSION} there"
@@ -156,5 +195,4 @@ def _member(reply: Message) -> Member:
         check_name(name)
     except DataError as error:
         raise RunError(f"node {node} is refused: {error}") from None
-    classes, features, examples = (int(str(n)) for n in counts)
-    return Member(name, node, version, settings, schema, classes, features, examples)
+    return Member(name, node, version, settings, schema, **counts)

@@ -1,11 +1,14 @@
 """Who is told how a run goes on."""
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from logging import INFO
 from typing import Protocol
 
 from flwr.common.logger import log
+
+_NEWEST = 9  # rounds, whose mean pace counts
 
 
 class Observer(Protocol):
@@ -28,25 +31,40 @@ class Unwatched:
         """Take no note."""
 
 
+def scores_of(totals: Mapping[str, float]) -> str:
+    """Scores of a round in words; none of a sealed one, which only the organisations know."""
+    names = {"val_accuracy": "validation", "test_accuracy": "test"}
+    found = ((word, totals.get(key)) for key, word in names.items())
+    return ", ".join(f"{word} {100 * value:.2f} %" for word, value in found if value is not None)
+
+
 class LogObserver:
-    """Writes a log line a round, with the time left; the phase before training has its own."""
+    """Writes a log line a round, with the time left; the phase before training has its own.
+
+    The time left follows from the newest rounds: the first ones also start processes.
+    """
 
     def __init__(self) -> None:
-        self._started = time.perf_counter()
+        self._ends: deque[float] = deque(maxlen=_NEWEST)
 
     def step_done(self, number: int, steps: int) -> None:
         """Leave it to the phase, which logs the rate of its steps."""
 
     def round_done(self, number: int, rounds: int, totals: Mapping[str, float]) -> None:
         """Log the scores of a round."""
-        seconds = time.perf_counter() - self._started
+        self._ends.append(time.perf_counter())
         log(
             INFO,
-            "[ROUND %s/%s] validation %.2f %%, test %.2f %%, %.0f s left",
+            "[ROUND %s/%s] %s",
             number,
             rounds,
-            100 * totals["val_accuracy"],
-            100 * totals["test_accuracy"],
-            seconds / number * (rounds - number),
+            ", ".join(filter(None, (scores_of(totals), self._left(rounds - number)))) or "done",
             extra={"facts": {"phase": "training", "round": number, "rounds": rounds, **totals}},
         )
+
+    def _left(self, rounds: int) -> str:
+        """The time that so many rounds will take at most; patience may end them earlier."""
+        if len(self._ends) < 2 or not rounds:
+            return ""
+        pace = (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
+        return f"{rounds * pace:.0f} s left"

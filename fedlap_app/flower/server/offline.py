@@ -20,8 +20,8 @@ from fedlap_app.sums.job.coordinator import HANDSHAKE, Choices, Coordinator
 from fedlap_app.sums.job.messages import CARDS, HELLO
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.keyring import KeyRing
-from fedlap_app.sums.program import Extent, Program
-from fedlap_app.sums.programs import Krylov, RowNames
+from fedlap_app.sums.program import Program
+from fedlap_app.sums.programs import Krylov, RowNames, Training
 
 Progress = Callable[[int, int], None]
 
@@ -76,8 +76,7 @@ def run_offline(
     coordinator = _coordinator(members, settings, spec)
     post = Post(grid, members, settings, spec.program.name)
     price = Price.start(grid.traffic, coordinator.names)
-    features = {member.features for member in members}
-    rounds = spec.rounds(Extent(features=max(features, default=0)))
+    rounds = spec.rounds(members[0].extent)
     progress = progress or LogProgress()
     with grid.turn(coordinator.names, settings.step_timeout):
         while not coordinator.done:
@@ -99,6 +98,9 @@ def run_offline(
         resumed=coordinator.resumed,
         price=price,
         told=coordinator.told,
+        members=coordinator.roster.members_hash,
+        simulated=coordinator.simulated,
+        slots={name: n // max(spec.program.width, 1) for name, n in coordinator.lengths.items()},
     )
 
 
@@ -111,6 +113,7 @@ def name_rows(
 
 
 def _coordinator(members: Sequence[Member], settings: Settings, spec: OfflineSpec) -> Coordinator:
+    name = spec.program.name
     choices = Choices(
         hello=secrets.token_hex(16),
         program=spec.program,
@@ -118,7 +121,10 @@ def _coordinator(members: Sequence[Member], settings: Settings, spec: OfflineSpe
         backend=spec.backend,
         profile=spec.profile,
         resume=settings.resume,
-        refresh=settings.refresh_basis,
+        # An unfinished training is gone on with, as an unfinished basis is.
+        refresh=not settings.resume
+        if name == Training.name
+        else settings.refresh_basis and not spec.program.lasting,
     )
     names = [member.name for member in members]
     return Coordinator(names, choices, Checkpoints(places.home() / "checkpoints"))

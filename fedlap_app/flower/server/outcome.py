@@ -1,7 +1,8 @@
 """What a method leaves behind, in the same form for all of them."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,16 +15,22 @@ from fedlap_app.models.options import METRICS
 class StageScores:
     """After one training from a fresh model: its rounds, and the scores of the best model so far.
 
-    Where every organisation keeps a model of its own there is no one best stage and round.
+    Where every organisation keeps a model of its own there is no one best stage and round. Of
+    sealed training, whose scores stay with the organisations, `published` has for each split its
+    nodes and those classified right, of all organisations together.
     """
 
     best_stage: int | None
     best_round: int | None
     rounds: int
     clients: Mapping[str, Scores]
+    published: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def accuracy(self) -> dict[str, float]:
         """Accuracy per split over all organisations."""
+        if not self.clients:
+            counts = {split: self.published.get(split, (0, 0)) for split in SPLITS}
+            return {split: right / n if n else math.nan for split, (n, right) in counts.items()}
         totals = total(list(self.clients.values()))
         return {split: totals[f"{split}_accuracy"] for split in SPLITS}
 
@@ -34,17 +41,25 @@ class StageScores:
 
     def scores(self, metric: str) -> dict[str, float]:
         """Score per split over all organisations."""
+        if not self.clients:
+            return self.accuracy() if metric == METRICS[0] else dict.fromkeys(SPLITS, math.nan)
         totals = total(list(self.clients.values()))
         return {split: by_metric(totals, split, metric) for split in SPLITS}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Scores after every stage; the best global model and its basis where there are any."""
+    """Scores after every stage; the best global model and its basis where there are any.
+
+    `features` is the job whose moments features are standardised by, `encoding` how they are read
+    where all data is in one place.
+    """
 
     stages: Sequence[StageScores]
     parameters: Mapping[str, NDArray[Any]] | None
     basis: str = ""
+    features: str = ""
+    encoding: bytes = b""
 
     @property
     def clients(self) -> Mapping[str, Scores]:

@@ -116,7 +116,9 @@ class Price:
 class OfflineOutcome:
     """How the phase ended; nothing in it was decrypted.
 
-    `told` is what the members said at its end, for programs that end with the handshake.
+    `told` is what the members said at its end, for programs that end with the handshake, `members`
+    the hash of their cards, `simulated` whether all keys follow from the seed, and `slots` how many
+    rows the sums for each member have room for: the size of it that is public.
     """
 
     job: str
@@ -124,8 +126,11 @@ class OfflineOutcome:
     resumed: bool
     price: Price
     told: Mapping[str, bytes] = field(default_factory=dict)
+    members: str = ""
+    simulated: bool = False
+    slots: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """For the run folder."""
         facts = {"job": self.job, "reused": self.reused, "resumed": self.resumed}
-        return {**facts, **self.price.to_json()}
+        return {**facts, "slots": dict(self.slots), **self.price.to_json()}

@@ -13,16 +13,18 @@ from fedlap_app.flower.grids.member_grid import Member, MemberGrid
 from fedlap_app.flower.grids.polling import PollingGrid
 from fedlap_app.flower.server.alone import train_alone
 from fedlap_app.flower.server.averaging import train_together
-from fedlap_app.flower.server.federation import gather
+from fedlap_app.flower.server.federation import gather, reads_together
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.offline import LogProgress, run_offline
 from fedlap_app.flower.server.price import OfflineOutcome
 from fedlap_app.flower.server.run_folder import CONFIG, RunFolder, offline_file
+from fedlap_app.flower.server.sealed import train_sealed
 from fedlap_app.flower.server.status import Board, BoardObserver
 from fedlap_app.flower.server.summary import Clock, write_summary
+from fedlap_app.flower.steps import require_sealable
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings
-from fedlap_app.sums.program import Extent
+from fedlap_app.sums.programs import FeatureMoments
 
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
@@ -38,6 +40,9 @@ def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     except BaseException as error:
         _note_end(folder, board, error)
         raise
+    if summary["best_round"] is not None:
+        where = summary["best_round"], summary["best_stage"], 100 * summary["accuracy"]["val"]
+        log(INFO, "Best round: %s of stage %s (validation %.2f %%)", *where)
     log(INFO, "Test accuracy: %.2f %%", 100 * summary["accuracy"]["test"])
     log(INFO, "Run folder: %s", folder.path)
     return summary
@@ -71,18 +76,22 @@ def _phases(
             f"method = '{method.name}' needs all data in one place: it runs under `fedlap train` "
             f"only; here choose one of {', '.join(distributed())}"
         )
+    require_sealable(method)
     members = gather(grid, settings)
     clock.lap("gather")
     if method.weakness:
         log(WARNING, "%s", method.weakness)
     told = BoardObserver(board, observer)
+    read = (FeatureMoments.name,) if reads_together(members, method) else ()
     found = {
         program: _offline(grid, members, settings, program, board, told, folder)
-        for program in settings.programs
+        for program in (*read, *settings.needed_programs)
     }
-    own = {program: found[program] for program in method.programs}
+    own = {program: found[program] for program in (*read, *method.needs(settings))}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))
-    if method.exchanges:
+    if method.exchanges and settings.sealed:
+        outcome = train_sealed(grid, members, method, folder, told, own)
+    elif method.exchanges:
         outcome = train_together(grid, members, method, folder, told, own)
     else:
         outcome = train_alone(grid, members, method, folder, told)
@@ -109,9 +118,7 @@ def _offline(
     folder: RunFolder,
 ) -> OfflineOutcome:
     """Run a program before training; the board and the log follow."""
-    board.phase(
-        "offline", "steps", settings.spec_of(program).rounds(Extent(features=members[0].features))
-    )
+    board.phase("offline", "steps", settings.spec_of(program).rounds(members[0].extent))
     log_progress = LogProgress()
 
     def progress(number: int, rounds: int) -> None:

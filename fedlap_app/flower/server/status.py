@@ -55,6 +55,8 @@ class Board:
 
     def end(self, state: str, reason: str = "") -> None:
         """The last word: finished, failed or stopped."""
+        if state == "finished":
+            self._phase = state
         self.write(state, reason)
 
     def write(self, state: str = "running", reason: str = "") -> None:

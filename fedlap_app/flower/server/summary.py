@@ -43,7 +43,14 @@ def write_summary(
 ) -> dict[str, Any]:
     """Write the model and ``summary.json``; return the summary."""
     if outcome.parameters is not None:
-        model = ModelFile(outcome.parameters, settings.to_config(), schema, outcome.basis)
+        model = ModelFile(
+            outcome.parameters,
+            settings.to_config(),
+            schema,
+            outcome.basis,
+            features=outcome.features,
+            encoding=outcome.encoding,
+        )
         folder.write_model(model)
     traffic = traffic or {}
     summary = {
@@ -51,7 +58,7 @@ def write_summary(
         "run_folder": str(folder.path),
         "method": settings.method,
         "dataset": settings.data or settings.dataset,
-        "clients": settings.clients or len(outcome.clients),
+        "clients": settings.clients or len(outcome.clients) or len(traffic),
         "seed": settings.seed,
         **outcome.summary(settings.metric),
         "bytes_up": {name: count.up for name, count in traffic.items()},

@@ -62,6 +62,10 @@ class LocalOperator(ABC):
         """Rows of the eigenvectors as the user sees them, from orthonormal ones."""
         return U
 
+    def unpresent(self, U: Array) -> Array:
+        """Rows of orthonormal eigenvectors, from those that the user sees."""
+        return U
+
     def sums_length(self, width: int, phase: int = 0) -> int:
         """Length of :meth:`sums` for a block of ``width`` columns."""
         return int(self.sums(np.zeros((self.nodes, width)), phase).size)
@@ -119,6 +123,13 @@ class SplitOperator(LocalOperator):
     def present(self, U: Array) -> Array:
         """Rows of the eigenvectors as the user sees them, from orthonormal ones."""
         return U if self.scaling is None else self.scaling[:, None] * U
+
+    def unpresent(self, U: Array) -> Array:
+        """Rows of orthonormal eigenvectors, from those that the user sees."""
+        if self.scaling is None:
+            return U
+        scaling = self.scaling[:, None]
+        return np.divide(U, scaling, where=scaling > 0.0, out=np.zeros_like(U))
 
 
 @dataclass(frozen=True, eq=False)

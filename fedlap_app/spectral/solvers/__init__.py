@@ -1,7 +1,13 @@
 """Krylov solvers that many clients run together, one round of sums after the other."""
 
 from fedlap_app.spectral.solvers.base import Basis, Contribution, Round, Solver, SolverSettings
-from fedlap_app.spectral.solvers.names import SOLVERS, make_solver, schedule, solver_class
+from fedlap_app.spectral.solvers.names import (
+    SOLVERS,
+    make_solver,
+    planned_solver,
+    schedule,
+    solver_class,
+)
 
 __all__ = [
     "SOLVERS",
@@ -11,6 +17,7 @@ __all__ = [
     "Solver",
     "SolverSettings",
     "make_solver",
+    "planned_solver",
     "schedule",
     "solver_class",
 ]

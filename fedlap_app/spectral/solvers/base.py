@@ -48,11 +48,14 @@ class SolverSettings:
         Columns of a block (``arnoldi`` and ``dcgs2`` work on single vectors).
     noise
         Absolute error of one summed value (default: 0, exact sums).
+    old
+        Vectors of the basis that the iteration starts from (default: 0, it starts at random).
     """
 
     vectors: int
     block: int = 10
     noise: float = 0.0
+    old: int = 0
 
     def __post_init__(self) -> None:
         if self.vectors < 1 or self.block < 1:

@@ -8,6 +8,7 @@ from fedlap_app.spectral.solvers.arnoldi import Arnoldi
 from fedlap_app.spectral.solvers.base import Array, Basis, Round, Solver, SolverSettings
 from fedlap_app.spectral.solvers.block_lanczos import BlockLanczos
 from fedlap_app.spectral.solvers.dcgs2 import Dcgs2
+from fedlap_app.spectral.solvers.warm import WarmStart
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver for solver in (BlockLanczos, Dcgs2, Arnoldi)
@@ -19,6 +20,11 @@ def solver_class(name: str) -> type[Solver]:
     if name not in SOLVERS:
         raise ConfigError(f"The solver is '{name}'; choose one of {', '.join(SOLVERS)}.")
     return SOLVERS[name]
+
+
+def planned_solver(name: str, settings: SolverSettings) -> type[Solver]:
+    """The solver that runs: one of ``SOLVERS``, or that which goes on from an old basis."""
+    return WarmStart if settings.old else solver_class(name)
 
 
 def make_solver(
@@ -48,7 +54,7 @@ def schedule(
     spike
         Whether the operator sums one more number per column, as ``regularised`` does.
     """
-    for step in solver_class(solver).schedule(settings):
+    for step in planned_solver(solver, settings).schedule(settings):
         if step.width:
             yield from (Round(step.width, 0) for _ in range(phases - 1))
         yield Round(step.width, step.small + step.width * spike)

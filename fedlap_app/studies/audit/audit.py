@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.registry import method_class
 from fedlap_app.privacy.density import Density, density_of, own_density
 from fedlap_app.privacy.solvable import Solvable, at_most_solvable, solvable_of, total_share
 from fedlap_app.settings import Settings
@@ -97,6 +98,7 @@ def audit_federation(
         "whole_graph": {**measures(whole), **limits(whole, auc_bound), "attacker": WORST},
         "organisations": [] if paper_p else [measures(each) for each in targets],
         "solvable": _solved(found),
+        "method": _method(settings),
         "program": _revealed(settings, program, subgraphs),
         "server": server_view(settings, shape_of(subgraphs), program),
     }
@@ -131,9 +133,15 @@ def audit_organisation(
         "solvable_by_partners_at_most": [
             {"attacker": f"the partner {each.name} alone", **_counts(each)} for each in bounds
         ],
+        "method": _method(settings),
         "program": _revealed(settings, program, [part]),
         "server": own_server_view(settings, part, program),
     }
+
+
+def _method(settings: Settings) -> dict[str, Any]:
+    """What the training that follows shows to whom, in words."""
+    return {"name": settings.method, "says": list(method_class(settings.method).reveals)}
 
 
 def _revealed(settings: Settings, program: str, parts: Sequence[Subgraph]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def text_of(report: Mapping[str, Any]) -> str:
     ]
     if "whole_graph" in report:
         lines += ["", *_whole(report["whole_graph"])]
-    lines += ["", *_solvable(report), "", *_program(report["program"])]
+    lines += ["", *_solvable(report), "", *_program(report["program"]), "", *_method(report)]
     lines += ["", *_server(report["server"])]
     lines += [f"figure: {path}" for path in report.get("figures", [])]
     return "\n".join(lines)
@@ -111,6 +111,12 @@ def _program(revealed: Mapping[str, Any]) -> list[str]:
     for name, count in revealed.get("left_out", {}).items():
         lines.append(f"    {name:<14} {count} nodes without a foreign sum")
     return lines
+
+
+def _method(report: Mapping[str, Any]) -> list[str]:
+    method = report["method"]
+    lines = [f"  {sentence}" for sentence in method["says"] if sentence]
+    return [f"What training with {method['name']} shows:", *lines]
 
 
 def _server(view: Mapping[str, Any]) -> list[str]:

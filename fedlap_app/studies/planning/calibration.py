@@ -125,6 +125,8 @@ def _small_phases(settings: Settings) -> tuple[float, float, float, float]:
         hide_topology=True,
         store_dir="",
         resume=False,
+        start_basis="",
+        keep_basis=False,
     )
     few, many = _phase(small, _FEW), _phase(small, _MANY)
     peer, contribution = ((b - a) / (_MANY - _FEW) for a, b in zip(few, many, strict=True))

@@ -5,6 +5,7 @@ from typing import Any
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.base import Schema
 from fedlap_app.settings import Settings
 from fedlap_app.studies.planning.calibration import Rates, calibrate, process_mb, with_backend
 from fedlap_app.studies.planning.columns import COLUMNS, column_of, with_sums
@@ -42,13 +43,19 @@ def make_plan(
     settings.spec_of(program)
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
+    training = _training(settings) if nodes is None else {}
     rates = calibrate(settings)
     choices = {name: with_sums(settings, name) for name in COLUMNS}
     plans = {
         name: _plan(chosen, program, shape, with_backend(rates, chosen), round_trip_seconds, empty)
         for name, chosen in choices.items()
     }
-    return {**_what(settings, program, shape), **plans[column_of(settings)], "backends": plans}
+    return {
+        **_what(settings, program, shape),
+        **plans[column_of(settings)],
+        "backends": plans,
+        **training,
+    }
 
 
 def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tuple[Settings, Shape]:
@@ -62,6 +69,15 @@ def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tupl
         raise ConfigError("--nodes and --data exclude each other: give one of them")
     settings = _with_clients(settings)
     return settings, equal_parts(nodes, settings.clients, edges)
+
+
+def _training(settings: Settings) -> dict[str, Any]:
+    """What sealing the training takes, where the data says how large the model is."""
+    from fedlap_app.studies.planning.training_price import training_price
+
+    first = find_subgraphs(settings)[1][0]
+    found = training_price(settings, Schema(first.num_features, first.num_classes))
+    return {"training": found} if found else {}
 
 
 def find_subgraphs(settings: Settings) -> tuple[Settings, list[Subgraph]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.graphs.kinds import CATEGORY
 from fedlap_app.graphs.partitions import client_names
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.sums.job.borders import boundary_of
@@ -39,6 +40,8 @@ class Part:
         Bytes of its subgraph in memory.
     features
         Columns of features; 0: not known.
+    categories, classes
+        Those of them that hold categories; classes.
     """
 
     name: str
@@ -50,6 +53,8 @@ class Part:
     partners: tuple[str, ...]
     data_bytes: int
     features: int = 0
+    categories: int = 0
+    classes: int = 0
 
     def rows(self, spec: OfflineSpec) -> int:
         """Rows that have a slot in block sums."""
@@ -83,7 +88,9 @@ class Shape:
     @property
     def extent(self) -> Extent:
         """What a program's rounds depend on."""
-        return Extent(self.nodes, max(part.features for part in self.parts))
+        first = self.parts[0]
+        features = max(part.features for part in self.parts)
+        return Extent(self.nodes, features, first.categories, first.classes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,6 +130,8 @@ def _part_of(subgraph: Subgraph) -> Part:
         partners=tuple(subgraph.partners),
         data_bytes=int(features + indexes + names),
         features=subgraph.num_features,
+        categories=subgraph.kinds.count(CATEGORY),
+        classes=subgraph.num_classes,
     )
 
 

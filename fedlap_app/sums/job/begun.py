@@ -15,7 +15,7 @@ from fedlap_app.store.rewritten import RewrittenFile
 
 FILE = names.BEGUN
 _DAY = 86_400.0
-_MOST_TIMES = 10_000
+_MOST_TIMES = 10_000  # where the policy counts no jobs now, but may tomorrow
 _NOTHING: dict[str, Any] = {"issued": 0, "used": 0, "times": []}
 
 
@@ -49,7 +49,8 @@ class Begun:
                 f"its limit jobs-a-day = {most} is reached: start the run again later, or let the "
                 "organisation raise the limit in its org.toml"
             )
-        self._write({**record, "times": [*recent, now][-_MOST_TIMES:]})
+        kept = max(most or 0, _MOST_TIMES)
+        self._write({**record, "times": [*recent, now][-kept:]})
 
     def require_unused(self, serial: int) -> None:
         """Refuse a card that has begun a job before."""

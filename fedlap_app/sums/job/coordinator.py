@@ -84,7 +84,8 @@ class Coordinator:
     def __init__(self, names: Sequence[str], choices: Choices, checkpoints: Checkpoints) -> None:
         if len(names) < choices.program.least_members:
             raise RunError(
-                f"{len(names)} organisation takes part; the offline phase needs two or more"
+                f"{len(names)} organisation takes part; the offline phase needs two or more: add "
+                "one, or train with the method fedavg or central"
             )
         self.names = tuple(sorted(names))
         self.choices = choices
@@ -92,6 +93,7 @@ class Coordinator:
         self.senders: dict[str, tuple[str, ...]] | None = None
         self.facts: Mapping[str, Any] = {}
         self.told: dict[str, bytes] = {}
+        self.lengths: dict[str, int] = {}
         self._checkpoints = checkpoints
         self._roster: Roster | None = None
         self._replies: dict[str, list[memoryview]] = {}
@@ -255,6 +257,8 @@ class Coordinator:
             self._finish()
         elif tags == {CONTRIBUTION} and self._sums is not None:
             sums, common = self._sums, self._sums.small()
+            for name, length in sums.lengths.items():
+                self.lengths[name] = max(length, self.lengths.get(name, 0))
             own = {name: sums.block(name) for name in self.names}
             self._ask(Request(SUMS, job, step, common), own)
         else:

@@ -72,13 +72,15 @@ class Handshake:
 
     @cached_property
     def _borders(self) -> dict[str, Border]:
-        return borders_of(self.subgraph)
+        return borders_of(self.subgraph) if self.spec.program.edges else {}
 
     @cached_property
     def _layout(self) -> Layout:
         """Slots of the own rows by a permutation that nobody else can know."""
         key = int.from_bytes(derive(self.job_secret, "layout", length=16), "little")
         boundary = boundary_of(self.subgraph) if self.spec.layout == "boundary" else None
+        if not self.spec.program.edges:
+            boundary = np.zeros(self.subgraph.num_nodes, dtype=bool)
         rows = self.subgraph.num_nodes if boundary is None else int(boundary.sum())
         return make_layout(
             self.subgraph.num_nodes,

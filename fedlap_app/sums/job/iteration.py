@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.privacy.consent import COUNTED_BY_JOB
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.backend import Sealed, SumBackend
 from fedlap_app.sums.header import Place
@@ -157,11 +158,14 @@ class Iteration:
         step
             Number of the step.
         allow
-            Is asked before a product leaves, with the columns of all block products up to it.
+            Is asked before a product leaves, with the columns of all block products up to it, and
+            before sums of a program that is counted by its jobs.
         """
         mine = self.half.contribute()
         if mine.block is not None:
             allow(self.columns + int(mine.block.shape[1]))
+        elif self.spec.program.counted in COUNTED_BY_JOB:
+            allow(1)
         return self._seal(mine.block, mine.small, step)
 
     @property

@@ -4,7 +4,7 @@ import warnings
 from dataclasses import replace
 from functools import cached_property, partial
 
-from fedlap_app.errors import ConsentError, ProtocolError
+from fedlap_app.errors import ConsentError, FedLapError, ProtocolError
 from fedlap_app.privacy.ledger import FINISHED, Entry, Ledger
 from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles, pack_arrays, unpack_arrays
@@ -236,8 +236,14 @@ class Job:
     def _end(self, request: Request, last: Answered, reason: str) -> None:
         """Remember that a sum was refused: the job is over, and no other sum is tried on it."""
         live.take(self.key)
-        self.ledger.close(f"refused: {reason}")
-        replace(last, expects="", ended=reason).write(self.answers, b"")
+        try:
+            self.ledger.close(f"refused: {reason}")
+            replace(last, expects="", ended=reason).write(self.answers, b"")
+        except FedLapError:
+            # On a full disk the keys go at once: nothing can be tried on a job without them.
+            self.party.forget(self.id)
+            self.party.retire(last.hello)
+            raise
         self.answers.trim()
         self.files.drop(columns.FILE)
         self.party.retire(last.hello)
@@ -322,4 +328,5 @@ class Job:
             values=party.values,
             files=self.files,
             secrets=party.secrets,
+            root=party.root,
         )

@@ -37,6 +37,7 @@ class Member:
 
     def _hello(self, request: Request) -> Data:
         """Show a card and the jobs that may be reused or continued."""
+        self.party.prepare()
         pending = self.party.issue(text(request.common))
         finished = tuple(
             (facts.job, facts.members)
@@ -71,11 +72,12 @@ class Member:
             pins=self.party.secrets.known,
             trust_on_first_use=self.party.secrets.trust,
         )
-        held = {(facts.job, facts.members, facts.data) for facts in self.party.finished()}
-        if (request.job, roster.members_hash, self.party.data) not in held:
+        party = self.party
+        held = {(facts.job, facts.members, facts.data, facts.spec) for facts in party.finished()}
+        if (request.job, roster.members_hash, party.data, party.digest) not in held:
             raise ProtocolError(
-                f"{self.party.name!r} holds no result of job {request.job} with these members; "
-                "run again with refresh-basis."
+                f"{party.name!r} holds no result of job {request.job} with these members and "
+                "settings; run again with refresh-basis."
             )
         return pack(DONE)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
+from fedlap_app.graphs.kinds import CATEGORY
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import Consent
 from fedlap_app.privacy.policy import SIMULATED, Policy
@@ -115,7 +116,8 @@ class Party:
     def extent(self) -> Extent:
         """Sizes of the data, as far as the organisation knows them."""
         held = self.subgraph.num_features if self.values is None else self.values.shape[1]
-        return Extent(features=held)
+        kinds, classes = self.subgraph.kinds, self.subgraph.num_classes
+        return Extent(features=held, categories=kinds.count(CATEGORY), classes=classes)
 
     @cached_property
     def digest(self) -> str:
@@ -126,6 +128,11 @@ class Party:
     def results(self) -> Results[Any] | None:
         """Results of the program in the store."""
         return self.spec.program.results(self.root, durable=self.durable)
+
+    def prepare(self) -> None:
+        """Let the program look for what the store has under another key."""
+        program, where = self.spec.program, self.root
+        program.prepare(self.subgraph, where, self.digest, self.data, durable=self.durable)
 
     def finished(self) -> list[Facts]:
         """What its results belong to."""
@@ -247,7 +254,8 @@ class Party:
                 f"The card of {self.name!r} was shown for job {pending.job} and begins no other: "
                 "start the run again."
             )
-        if not self.secrets.simulated:
+        # Keys for training alone count as the run that they are for.
+        if not self.secrets.simulated and self.spec.program.edges:
             self.begun.count(self.policy.jobs_a_day)
         self._write(replace(pending, job=job))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import ConsentError
-from fedlap_app.privacy.consent import Asked
+from fedlap_app.privacy.consent import FEATURES, Asked
 from fedlap_app.privacy.ledger import Ledger
 from fedlap_app.privacy.policy import SIMULATED
 from fedlap_app.store import names
@@ -71,6 +71,7 @@ class Permission:
             "ciphertexts carry no pads (insecure-no-pads)": not is_padded(spec.profile),
             "the server learns who shares edges with whom": shown,
             "organisations that nobody pinned are accepted (trust-on-first-use)": secrets.trust,
+            "sums of its features leave (most-feature-columns)": spec.program.counted == FEATURES,
         }
         for what, applies in weaker.items():
             if applies and not secrets.simulated:

@@ -55,6 +55,7 @@ class Results(ABC, Generic[T]):
     """
 
     kind: ClassVar[str]
+    most: ClassVar[int] = KEPT
     form: ClassVar[type[Facts]] = Facts
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
@@ -73,14 +74,14 @@ class Results(ABC, Generic[T]):
         facts, parts = self._pack(result)
         self._files.write(self._key(facts), json.dumps(facts.__dict__).encode(), *parts)
         paths = self._paths()
-        if len(paths) > KEPT:
-            oldest = sorted(paths, key=lambda path: path.stat().st_mtime)[:-KEPT]
+        if len(paths) > self.most:
+            oldest = sorted(paths, key=lambda path: path.stat().st_mtime)[: -self.most]
             self._files.drop(*map(self._name, oldest))
 
     def facts(self) -> list[Facts]:
-        """Facts of all results; one that cannot be read counts as absent."""
+        """Facts of all results, the newest first; one that cannot be read counts as absent."""
         found = []
-        for path in self._paths():
+        for path in sorted(self._paths(), key=lambda path: path.stat().st_mtime_ns, reverse=True):
             try:
                 values = json.loads(bytes(self._files.read(self._name(path))[0]))
                 names = tuple(values.pop("organisations"))
@@ -89,14 +90,14 @@ class Results(ABC, Generic[T]):
                 continue
         return found
 
-    def find(self, job: str, data: str) -> T:
-        """The result that a job gave for some data."""
+    def find(self, job: str, data: str, spec: str = "") -> T:
+        """The result that a job gave for some data, and by some settings if a digest is given."""
         for facts in self.facts():
-            if facts.job == job and facts.data == data:
+            if facts.job == job and facts.data == data and spec in ("", facts.spec):
                 return self.load(facts)
         raise ProtocolError(
-            f"there is no {self.kind} of job {job or '(none)'} for this graph in the store: run "
-            "the offline phase again with refresh-basis"
+            f"there is no {self.kind} of job {job[:40] or '(none)'} for this graph and these "
+            "settings in the store: run the offline phase again with refresh-basis"
         )
 
     def load(self, facts: Facts) -> T:

@@ -69,6 +69,8 @@ class StepSums:
         self._agreed = agreed
         self._senders = senders
         self._sums: Accumulator | None = None
+        self.lengths: dict[str, int] = {}
+        """Numbers of each member's sum, which the server sees as their length."""
 
     def add(self, sender: str, data: Data) -> None:
         """Add all that one member contributes; anything wrong is refused."""
@@ -76,6 +78,7 @@ class StepSums:
         # Before anything is made for it or parses it.
         self._agreed.require(header)
         self._sums = self._sums or make_accumulator(header, self._senders)
+        self.lengths |= {each.recipient: each.length for each in header.sums if each.recipient}
         if self._sums.add(data) != sender:
             raise ProtocolError(
                 f"{sender!r} sent a contribution in the name of another member; "

@@ -5,21 +5,25 @@ from typing import Any
 from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import nearest
 from fedlap_app.sums.program import Program
+from fedlap_app.sums.programs.feature_moments import FeatureMoments
 from fedlap_app.sums.programs.krylov import Krylov, krylov_of
 from fedlap_app.sums.programs.neighbour_sums import NeighbourSums
 from fedlap_app.sums.programs.row_names import RowNames
+from fedlap_app.sums.programs.training import Training
 
 __all__ = [
     "PROGRAMS",
+    "FeatureMoments",
     "Krylov",
     "NeighbourSums",
     "RowNames",
+    "Training",
     "find_program",
     "krylov_of",
 ]
 
 PROGRAMS: dict[str, type[Program]] = {
-    program.name: program for program in (Krylov, RowNames, NeighbourSums)
+    program.name: program for program in (Krylov, RowNames, NeighbourSums, FeatureMoments, Training)
 }
 
 

@@ -5,22 +5,28 @@ rounds follow. The leader solves the small eigenproblem for all.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fedlap_app.errors import ConfigError
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ConfigError, RunError
+from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.spectral import totals as totals_of
+from fedlap_app.spectral.averaging import Averaging
 from fedlap_app.spectral.operators import UNNORMALISED, LocalOperator, make_operator
-from fedlap_app.spectral.solvers import Round, SolverSettings, schedule, solver_class
-from fedlap_app.sums.job.bases import Bases
+from fedlap_app.spectral.solvers import Round, SolverSettings, planned_solver, schedule
+from fedlap_app.sums.job.bases import Bases, BasisFacts, FinishedBasis
 from fedlap_app.sums.program import Extent, Footprint, Program, Site
 from fedlap_app.sums.programs.krylov_half import QUALITY, KrylovHalf
 
 if TYPE_CHECKING:
     from fedlap_app.sums.job.spec import OfflineSpec
 
+Array = NDArray[np.float64]
 _NUMBER = 8
 
 
@@ -38,6 +44,10 @@ class Krylov(Program):
         Whether `sym` and `rw` add a loop at each node.
     regulariser
         t of the regularised operator; 0: the mean degree.
+    start
+        Job whose basis is the start; empty: random vectors.
+    keep_start
+        Whether that basis is taken as it is, without a sum.
     """
 
     operator: str
@@ -48,6 +58,8 @@ class Krylov(Program):
     keep: str
     self_loops: bool
     regulariser: float
+    start: str = ""
+    keep_start: bool = False
 
     name: ClassVar[str] = "krylov"
     solution: ClassVar[str] = "ritz"
@@ -65,11 +77,16 @@ class Krylov(Program):
             keep=settings.keep,
             self_loops=settings.self_loops,
             regulariser=settings.regulariser,
+            start=settings.start_basis,
+            keep_start=settings.keep_basis,
         )
 
     def agreed(self) -> dict[str, Any]:
         """All settings; the last one tells stored bases from jobs that named rows only."""
-        return {**asdict(self), "rows": False}
+        found = {**asdict(self), "rows": False}
+        if not self.start:  # bases of a version that knew of no other start are found by the rest
+            del found["start"], found["keep_start"]
+        return found
 
     @property
     def kept(self) -> int:
@@ -79,8 +96,13 @@ class Krylov(Program):
     @property
     def width(self) -> int:
         """Columns of the usual block product."""
-        steps = solver_class(self.solver).schedule(self.solver_settings(0.0))
+        steps = schedule(self.solver, self.solver_settings(0.0))
         return next(step.width for step in steps if step.width)
+
+    @property
+    def budget(self) -> int:
+        """Vectors to exchange: half of them suffice for who has a start."""
+        return -(-self.vectors // 2) if self.start else self.vectors
 
     @property
     def allowed_operator(self) -> str:
@@ -109,11 +131,53 @@ class Krylov(Program):
 
     def solver_settings(self, noise: float) -> SolverSettings:
         """What the solver needs to know, with the error of a sum."""
-        return SolverSettings(self.vectors, self.block, noise)
+        return SolverSettings(self.budget, self.block, noise, self._old)
+
+    def averaging(self, facts: BasisFacts) -> Averaging:
+        """How rows of the basis are extended to nodes that have none."""
+        if self.operator == "regularised":
+            return Averaging(self.operator, self.shift or facts.mean_degree)
+        return Averaging(self.operator, self.loops)
+
+    def fitted(self, basis: FinishedBasis, part: Subgraph) -> Array:
+        """Rows of a basis for the nodes that a part has now."""
+        if basis.graph is None or basis.facts.data == part.fingerprint():
+            return np.asarray(basis.U)
+        return self.averaging(basis.facts).fit(part, basis.graph, basis.U).U
+
+    def start_of(self, part: Subgraph, root: Path) -> FinishedBasis:
+        """The basis to start from, as an organisation's store has it."""
+        found = Bases(root / self.kept_as).of_job(self.start, part)
+        if found is None:
+            raise RunError(
+                f"its store holds no basis of job {self.start} for any of its nodes, from which "
+                "start-basis lets the iteration start: leave start-basis out"
+            )
+        return found
+
+    def prepare(self, part: Subgraph, root: Path, spec: str, data: str, *, durable: bool) -> None:
+        """Keep the old basis for the data of now, if that is what was asked for."""
+        if not self.keep_start:
+            return
+        bases = self.results(root, durable=durable)
+        if any((facts.data, facts.spec) == (data, spec) for facts in bases.facts()):
+            return
+        old = self.start_of(part, root)
+        changed = 0.0 if old.graph is None else old.graph.changes(part).share
+        facts = replace(old.facts, data=data, spec=spec, drift=old.facts.drift + changed)
+        rows = self.fitted(old, part)
+        bases.save(replace(old, U=rows, facts=facts, snapshot=Snapshot.of(part).pack()))
 
     def _solver_of(self, vectors: int) -> SolverSettings:
-        """Settings of a solver that finds so many vectors."""
+        """Settings of a solver that finds so many vectors, or goes on from an old basis."""
+        if self.start:
+            return self.solver_settings(0.0)
         return SolverSettings(vectors, min(self.block, vectors))
+
+    @property
+    def _old(self) -> int:
+        """Vectors of the basis to start from."""
+        return self.kept if self.start else 0
 
     def rows_of(self, subgraph: Subgraph) -> tuple[Any, Any | None]:
         """Rows of the adjacency matrix, and of its transpose where direction counts."""
@@ -151,10 +215,12 @@ class Krylov(Program):
 
     def columns(self, extent: Extent) -> int:
         """All vectors with their products, whether the graph has so many or not."""
-        return self.vectors * self.products
+        return self.budget * self.products
 
     def describe(self, extent: Extent) -> str:
         """Operator, vectors, blocks and solver."""
+        if self.start:
+            return f"{self.operator}, {self.budget} vectors in two blocks, from basis {self.start}"
         return (
             f"{self.operator}, {self.vectors} vectors in blocks of {self.block}, {self.solver}, "
             "if no direction is lost"
@@ -174,9 +240,10 @@ class Krylov(Program):
         """Q, and Z where the solver keeps it; the finished rows; the block and small matrices."""
         vectors = self._found(extent)
         kept = min(self.kept, vectors)
-        solver = solver_class(self.solver)
+        settings = self._solver_of(vectors)
+        solver = planned_solver(self.solver, settings)
         matrices = 1 + solver.keeps_images
-        steps = solver.multiplications(self._solver_of(vectors))
+        steps = solver.multiplications(settings)
         width = max(this.width for this in self.schedule(extent))
         return Footprint(
             multiplications=rows * (steps + 3 * vectors**2 + vectors * kept),
@@ -188,13 +255,20 @@ class Krylov(Program):
     def reveals(self, parts: Sequence[Subgraph]) -> dict[str, Any]:
         """What the rest of an audit puts into numbers."""
         exchanged = self.columns(Extent())
+        says = [
+            f"Every organisation learns, of each of the {exchanged} vectors exchanged, the sum "
+            "over the foreign neighbours of every own node, weighted by the operator.",
+            "All learn the eigenvalues and totals of the graph: nodes, edges, and the power of "
+            "two above the largest degree.",
+        ]
+        if self.start:
+            says.append(
+                "The start is an old basis. Its rows are known, so that the difference to what "
+                "was exchanged for it tells, for every own node, what changed among its foreign "
+                "neighbours; where nothing changed the vectors of both bases add up."
+            )
         return {
-            "says": [
-                f"Every organisation learns, of each of the {exchanged} vectors exchanged, the sum "
-                "over the foreign neighbours of every own node, weighted by the operator.",
-                "All learn the eigenvalues and totals of the graph: nodes, edges, and the power of "
-                "two above the largest degree.",
-            ],
+            "says": says,
             "columns": exchanged,
         }
 

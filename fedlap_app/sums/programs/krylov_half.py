@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.spectral import totals as totals_of
 from fedlap_app.spectral.certificate import Certificate, quality
 from fedlap_app.spectral.ritz import solve_small
 from fedlap_app.spectral.solvers import Contribution, Solver, make_solver
+from fedlap_app.spectral.solvers.warm import WarmStart, widths
 from fedlap_app.spectral.start import start_block
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.bases import BasisFacts, FinishedBasis
@@ -93,6 +95,10 @@ class KrylovHalf(Half):
         program, site = self.program, self.site
         totals = totals_of.Totals.from_sums(sums)
         rows = site.subgraph.num_nodes
+        self.totals = np.array(sums)
+        if program.start:
+            self._prepare_warm(totals)
+            return
         start = start_block(
             site.secrets.organisation,
             site.secrets.start_label(site.job),
@@ -101,12 +107,27 @@ class KrylovHalf(Half):
             totals.nodes,
         )
         self._columns = Columns(site.files, rows, program.vectors)
-        self.totals = np.array(sums)
         self.solver = make_solver(
             program.solver,
             program.operator_of(self._rows, totals),
             program.solver_settings(site.spec.noise(site.members)),
             start,
+            self._columns.basis,
+        )
+
+    def _prepare_warm(self, totals: totals_of.Totals) -> None:
+        """Make the solver that goes on from an old basis."""
+        program, site = self.program, self.site
+        old = program.start_of(site.subgraph, site.root)
+        operator = program.operator_of(self._rows, totals)
+        rows = operator.unpresent(program.fitted(old, site.subgraph))
+        size = old.eigenvalues.size + sum(widths(old.eigenvalues.size, program.budget))
+        self._columns = Columns(site.files, site.subgraph.num_nodes, size)
+        self.solver = WarmStart(
+            operator,
+            program.solver_settings(site.spec.noise(site.members)),
+            rows,
+            np.array(old.eigenvalues) / operator.unit,
             self._columns.basis,
         )
 
@@ -135,10 +156,13 @@ class KrylovHalf(Half):
         """Solution of the small eigenproblem, and its quality."""
         problem = self.finished.problem()
         solution = solve_small(problem, self.program.kept, self.program.keep)
+        measures = quality(problem, solution)
+        if isinstance(self.solver, WarmStart):
+            solution = self.solver.turned(solution)
         return [
             np.ascontiguousarray(solution.Y, dtype="<f8").tobytes(),
             np.ascontiguousarray(solution.eigenvalues, dtype="<f8").tobytes(),
-            QUALITY.pack(*quality(problem, solution)),
+            QUALITY.pack(*measures),
         ]
 
     @property
@@ -164,9 +188,10 @@ class KrylovHalf(Half):
             bytes_down=price.bytes_down,
             seconds=float(price.seconds),
         )
-        nodes = totals_of.Totals.from_sums(self.totals).nodes
-        told = BasisFacts(**facts.__dict__, nodes=nodes)
-        return FinishedBasis(solver.finish(Y), eigenvalues, certificate, told)
+        totals = totals_of.Totals.from_sums(self.totals)
+        told = BasisFacts(**facts.__dict__, nodes=totals.nodes, mean_degree=totals.mean_degree)
+        snapshot = Snapshot.of(self.site.subgraph).pack()
+        return FinishedBasis(solver.finish(Y), eigenvalues, certificate, told, snapshot)
 
 
 def _read(

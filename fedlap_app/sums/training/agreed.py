@@ -15,6 +15,11 @@ LAST, KEPT = 1, 2
 """Sums of scores after the last round: of the model that it left, and of the one that is kept."""
 
 
+def weights_place(stage: int, attempt: int) -> Place:
+    """Place of the sum of the weights of one member list in a stage."""
+    return Place(f"{WEIGHTS} {stage}", attempt)
+
+
 class Turn(NamedTuple):
     """One sum that the server asks for.
 
@@ -97,31 +102,31 @@ class Limits:
 
     Attributes
     ----------
-    two_members
-        Whether a sum of two is allowed, in which each learns the other's update.
+    fewest
+        Members without whom nothing is summed: of a sum of two, each learns the other's update.
     list_changes
-        How often the member list may become smaller.
+        How often the member list may become smaller; None: no limit.
     least_published
         Nodes of a split, of all members together, below which its score is not released.
     """
 
-    two_members: bool = False
-    list_changes: int = 2
+    fewest: int = 3
+    list_changes: int | None = 2
     least_published: int = 50
 
     def require_enough(self, members: Sequence[str], agreed: Agreed) -> None:
         """Refuse a sum of too few."""
-        least = max(agreed.min_clients, 2 if self.two_members else 3)
+        least = max(agreed.min_clients, self.fewest)
         if len(members) < least:
             raise ConsentError(
                 f"a training sum of {len(members)} members was asked for and {least} are the "
                 "fewest: wait for the others, lower min-clients, or let the policy of every "
-                "organisation allow two (two-members)"
+                "organisation allow two (two-members = true in [policy])"
             )
 
     def require_smaller(self, turn: Turn, last: Sequence[str], number: int, agreed: Agreed) -> None:
         """Refuse a member list that is not a smaller one than the last, or one too many."""
-        if turn.attempt > self.list_changes:
+        if self.list_changes is not None and turn.attempt > self.list_changes:
             raise ConsentError(
                 f"the member list was to change for the {turn.attempt}th time and the policy "
                 f"allows {self.list_changes} (list-changes): start a new run"

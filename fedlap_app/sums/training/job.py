@@ -7,20 +7,23 @@ list and a digest of the state into the chain under which the next turn is seale
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
-from fedlap_app.sums.header import Place
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
-from fedlap_app.sums.training.agreed import WEIGHT_SUM, WEIGHTS, Agreed, Limits, Turn
+from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, weights_place
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
 from fedlap_app.sums.training.shape import Floats, Named
 from fedlap_app.sums.transcript import Transcript
+
+_hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
+_lately: "dict[tuple[object, ...], RoundSum]" = {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,6 +79,28 @@ class TrainingJob:
         """What was settled last."""
         return self._records.state
 
+    def unchanged(self) -> bool:
+        """Whether nobody else has written to the job since it was looked at."""
+        return self._records.unchanged()
+
+    @property
+    def listed(self) -> Listed | None:
+        """The member list in force."""
+        return self._records.listed
+
+    @property
+    def last(self) -> Turn | None:
+        """The turn that was sealed last."""
+        return self._records.last
+
+    @property
+    def mark(self) -> bytes:
+        """The same at all who have taken in the same sums and hold the same state.
+
+        Nobody without the group key learns anything from it, but for who differs.
+        """
+        return self.keys.group_secret(f"training mark {self._settled.chain}")[:16]
+
     def begin(self, stage: int, state: Data) -> None:
         """Begin a stage from a state that all members have worked out alike."""
         self.agreed.require_planned(Turn(stage, 1, 0, ()))
@@ -106,21 +131,24 @@ class TrainingJob:
         """
         settled, listed = self._settled, self._records.listed
         turn = Turn(settled.stage, 1, attempt, tuple(members))
-        if listed is not None and listed.is_of(turn):
+        known = listed is not None and listed.is_of(turn)
+        if known and listed is not None and listed.stage == turn.stage:
             return self._records.weighed
-        self._require_listable(turn)
+        if not known:
+            self._require_listable(turn)
         self._require_on(turn)
         words = WEIGHT_SUM.encode({}, 0.0, [weight], len(turn.members))
         reply = self._sealer.seal(
-            words, Place(WEIGHTS, attempt), turn.members, WEIGHT_SUM, settled.chain
+            words, weights_place(turn.stage, attempt), turn.members, WEIGHT_SUM, settled.chain
         )
-        self._records.keep_list(Listed(attempt, turn.members, weight, settled.chain), reply)
+        listed = Listed(attempt, turn.members, turn.stage, weight, settled.chain)
+        self._records.keep_list(listed, reply)
         return reply
 
     def take_weights(self, data: Data) -> None:
         """Open the sum of the weights of the list in force."""
         listed = self._listed
-        place = Place(WEIGHTS, listed.number)
+        place = weights_place(listed.stage, listed.number)
         words = self._sealer.open(data, place, listed.members, WEIGHT_SUM, listed.chain)
         total = float(WEIGHT_SUM.totals(words)[0])
         if not total > 0:
@@ -142,10 +170,12 @@ class TrainingJob:
             )
         self._require_next(turn)
         self._require_on(turn)
-        if not self._listed.is_of(turn) or not self._listed.total:
+        listed = self._listed
+        is_weighed = listed.total and listed.stage == turn.stage
+        if not listed.is_of(turn) or not is_weighed:
             raise ProtocolError(
                 f"Round {turn.number} came with member list {turn.attempt} where list "
-                f"{self._listed.number} is in force, or before its weights were summed; sum them "
+                f"{listed.number} is in force, or before its weights were summed; sum them "
                 "first."
             )
         return None
@@ -172,7 +202,11 @@ class TrainingJob:
         return sealed
 
     def open(self, turn: Turn, data: Data) -> RoundSum:
-        """Open the sum of a turn, also as one who was left out of it; `settle` follows."""
+        """Open the sum of a turn, also as one who was left out of it; `settle` follows.
+
+        Members in one process unseal a sum once for all: the same words of the same job after the
+        same chain hold the same.
+        """
         self.agreed.require_planned(turn)
         self._require_next(turn)
         is_left_out, listed = self.keys.me not in turn.members, self._records.listed
@@ -184,13 +218,28 @@ class TrainingJob:
                 f"The sum of attempt {turn.attempt} at round {turn.number} came where another turn "
                 "was sealed last; it is stale or misrouted."
             )
+        received = _sha(data)
+        key = (self.keys.job, self.keys.key_id, turn, self._settled.chain, received)
+        found = _lately.get(key)
+        if found is None:
+            found = self._unsealed(turn, data)
+            _lately.clear()
+            _lately[key] = found
+        if is_new:
+            self._records.keep_list(Listed(turn.attempt, turn.members, turn.stage, 0.0, ""), b"")
+        self._opened = turn, received
+        return found
+
+    def _unsealed(self, turn: Turn, data: Data) -> RoundSum:
         shape = self.agreed.shape_of(turn)
         words = self._sealer.open(data, turn.place, turn.members, shape, self._settled.chain)
         shape.require_small(words, self.agreed.largest_step)
-        if is_new:
-            self._records.keep_list(Listed(turn.attempt, turn.members, 0.0, ""), b"")
-        self._opened = turn, _sha(data)
         return RoundSum(shape.mean(words), shape.totals(words))
+
+    @property
+    def received(self) -> bytes:
+        """Hash of the sum that was opened last and is not settled yet."""
+        return self._opened[1] if self._opened else b""
 
     def is_settled(self, turn: Turn, data: Data) -> bool:
         """Whether just this sum was taken in last."""
@@ -259,4 +308,10 @@ class TrainingJob:
 
 
 def _sha(data: Data) -> bytes:
-    return hashlib.sha256(data).digest()
+    """Hash of some bytes; members in one process are handed the same ones."""
+    for known, found in tuple(_hashed):
+        if known is data and isinstance(data, bytes):
+            return found
+    found = hashlib.sha256(data).digest()
+    _hashed.append((data, found))
+    return found

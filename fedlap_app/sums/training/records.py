@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.training.agreed import Turn
 
-_SETTLED, _LISTED, _REPLIES = "settled", "listed", ("reply-even", "reply-odd")
+_SETTLED, _LISTED, _REPLIES = names.SETTLED, names.LISTED, names.REPLIES
 _SERIES = (_SETTLED, _LISTED, *_REPLIES)
 
 
@@ -45,6 +46,8 @@ class Listed:
         Its number, 0 for the first.
     members
         Who is on it.
+    stage
+        The stage that the weights are of.
     weight
         The own weight.
     chain
@@ -55,6 +58,7 @@ class Listed:
 
     number: int
     members: tuple[str, ...]
+    stage: int
     weight: float
     chain: str
     total: float = 0.0
@@ -76,6 +80,10 @@ class Records:
     def __init__(self, files: JobFiles) -> None:
         self._series = {name: files.newest(name) for name in _SERIES}
         self._read: dict[str, tuple[bytes, Data] | None] = {}
+
+    def unchanged(self) -> bool:
+        """Whether nobody else has written records since."""
+        return all(series.unchanged() for series in self._series.values())
 
     @property
     def settled(self) -> Settled | None:

@@ -48,6 +48,7 @@ def settings():
     return replace(
         Settings(),
         method="fedavg",
+        model="decoupled",
         accounts=240,
         clients=3,
         rounds=2,
@@ -58,6 +59,7 @@ def settings():
         operator="sym",
         column_weights="none",
         hidden="8",
+        training_backend="plain",
         step_timeout=60.0,
     )
 

@@ -45,9 +45,11 @@ def test_organisations_that_do_not_fit_are_named(other, sentence):
 
 
 def test_somebody_must_have_a_training_node():
+    plain = replace(Settings(), training_backend="plain")
+    some = {"settings": plain.digest()}
     with pytest.raises(RunError, match="no organisation has a labelled training node"):
-        compare([member("a", examples=0), member("b", examples=0)], Settings())
-    compare([member("a", examples=0), member("b")], Settings())
+        compare([member("a", examples=0, **some), member("b", examples=0, **some)], plain)
+    compare([member("a", examples=0, **some), member("b", **some)], plain)
 
 
 def test_members_come_in_the_order_of_their_names(settings, make_grid):

@@ -203,6 +203,7 @@ def test_organisations_without_shared_edges(settings, observer, tmp_path):
         folders.append(tmp_path / part.name)
         with (folders[-1] / "org.toml").open("a") as file:
             file.write("[policy]\ntrust-on-first-use = true\nhide-topology = false\n")
+            file.write('training-backends = ["plain"]\n')
     settings = replace(settings, trust_on_first_use=True)
     grid = keeping(settings, folder_configs(folders))
     summary = run(grid, settings, observer)

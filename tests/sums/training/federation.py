@@ -5,11 +5,10 @@ from functools import cache
 import numpy as np
 
 from fedlap_app.store.job_files import JobFiles
-from fedlap_app.sums.header import Place
 from fedlap_app.sums.kdf import derive, digest
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.training.adder import Adder
-from fedlap_app.sums.training.agreed import WEIGHT_SUM, WEIGHTS, Agreed, Limits, Turn
+from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, weights_place
 from fedlap_app.sums.training.job import TrainingJob
 from fedlap_app.sums.training.shape import SumShape, Tensor
 
@@ -54,7 +53,7 @@ class Federation:
         min_clients=0,
     ):
         self.root = root
-        self.limits = limits or Limits(two_members=count == 2)
+        self.limits = limits or Limits(fewest=min(count, 3))
         self.agreed = Agreed("run", shape, stages, rounds, largest_step, min_clients)
         self.rings = rings(count, seed)
         self.names = tuple(self.rings)
@@ -71,14 +70,14 @@ class Federation:
         """Begin a stage at all members, and the first one with the sum of the weights."""
         for job in self.jobs.values():
             job.begin(stage, state)
-        if not stage:
-            self.weigh()
+        self.weigh()
         return self
 
     def weigh(self, attempt=0, members=None):
         """Put a member list in force."""
         members = members or self.names
-        adder = self.adder(Place(WEIGHTS, attempt), members, WEIGHT_SUM)
+        stage = self.jobs[members[0]].settled.stage
+        adder = self.adder(weights_place(stage, attempt), members, WEIGHT_SUM)
         for name in members:
             adder.add(name, self.jobs[name].weigh(attempt, members, self.weights[name]))
         for name in members:

@@ -60,7 +60,7 @@ def test_no_list_is_smaller_than_its_floor(federation, count, floor):
 def test_two_members_need_the_policy_of_each(tmp_path):
     with pytest.raises(ConsentError, match="two-members"):
         Federation(tmp_path, 2, limits=Limits())
-    some = Federation(tmp_path, 2, limits=Limits(two_members=True)).begin()
+    some = Federation(tmp_path, 2, limits=Limits(fewest=2)).begin()
     some.round(some.turn(1))
     with pytest.raises(ConsentError, match="2 are the fewest"):
         some.jobs["client-00"].weigh(1, ("client-00",), 1.0)

@@ -24,7 +24,15 @@ def no_memory():
 def settings(settings, tmp_path):
     """Three small banks, six vectors in blocks of three, stores of its own, exact sums."""
     stores = str(tmp_path / "stores")
-    return replace(settings, vectors=6, block=3, spectral=True, store_dir=stores, backend="mask")
+    return replace(
+        settings,
+        vectors=6,
+        block=3,
+        spectral=True,
+        store_dir=stores,
+        backend="mask",
+        training_backend="mask",
+    )
 
 
 def phase(grid, settings):

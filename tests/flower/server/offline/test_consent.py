@@ -24,6 +24,7 @@ from fedlap_app.sums.job.live import forget as forget_live
 from .conftest import phase
 
 LIMITED = "bank-01"
+PLAIN = 'training-backends = ["plain", "mask"]'
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def folders(settings, tmp_path):
         write_folder(subgraph, found[-1])
         open_up = ("unpadded-sums = true", "hide-topology = false", "backends = ['mask', 'ckks']")
         lines = open_up if subgraph.name != LIMITED else ()
-        limit(found[-1], "trust-on-first-use = true", *lines, table="policy")
+        limit(found[-1], "trust-on-first-use = true", PLAIN, *lines, table="policy")
     return found
 
 

@@ -1,0 +1,182 @@
+"""What one organisation knows of a run: its own data, its store, and nothing of the others."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.api.prediction import predict_part
+from fedlap_app.api.stores import find_basis, kept_files, read_model, roots_of
+from fedlap_app.errors import DataError
+from fedlap_app.graphs.folder import read_folder
+from fedlap_app.graphs.organisation import read_organisation
+from fedlap_app.graphs.schema import schema_digest
+from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.methods.kept import training_job
+from fedlap_app.models.model_file import FILE, ModelFile
+from fedlap_app.privacy import tally
+from fedlap_app.privacy.consent import FEATURES, VECTORS, count_mark
+from fedlap_app.privacy.policy import SAFE, Policy, read_policy
+from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import names, places
+from fedlap_app.studies.audit.ledger_report import job_report
+from fedlap_app.sums.job.bases import FinishedBasis
+
+
+@dataclass(frozen=True, eq=False)
+class MemberFacts:
+    """One organisation in one run.
+
+    Attributes
+    ----------
+    part, settings
+        What it holds, and the settings of the run.
+    log_probabilities
+        (n, classes), of every own node by the model that it keeps.
+    basis
+        Its rows of the spectral basis; None: the model reads none.
+    ledger
+        What it has sent and received so far, as `fedlap audit --job` says it.
+    used
+        Columns that left since its graph last changed, by kind.
+    policy
+        What it allows.
+    rounds
+        Totals of every round over all organisations, where only these know them.
+    """
+
+    part: Subgraph
+    settings: Settings
+    log_probabilities: NDArray[np.float32]
+    basis: FinishedBasis | None
+    ledger: Mapping[str, Any]
+    used: Mapping[str, int]
+    policy: Policy
+    rounds: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def predicted(self) -> NDArray[np.int64]:
+        """Number of the likeliest class of every node."""
+        found: NDArray[np.int64] = self.log_probabilities.argmax(axis=1)
+        return found
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """Probability of that class."""
+        found: NDArray[np.float64] = np.exp(self.log_probabilities.max(axis=1).astype(np.float64))
+        return found
+
+    def mask(self, split: str) -> NDArray[np.bool_]:
+        """The labelled nodes of a split."""
+        masks = {
+            "train": self.part.train_mask, "val": self.part.val_mask, "test": self.part.test_mask,
+        }  # fmt: skip
+        found: NDArray[np.bool_] = masks[split] & (self.part.labels >= 0)
+        return found
+
+    @property
+    def vectors(self) -> int:
+        """Columns of all kinds that left, each an equation about the edges."""
+        return sum(self.used.values())
+
+
+def of_folder(folder: Path, run: Path | None = None, store: Path | None = None) -> MemberFacts:
+    """Facts of an organisation folder, by its newest model or by that of a run folder.
+
+    Parameters
+    ----------
+    folder, run
+        The organisation's folder, and a run folder with the global model.
+    store
+        Its store (default: below its folder, or that of a simulation).
+    """
+    name = read_organisation(folder).name
+    stores = [folder / "store", places.stores_dir() / name] if store is None else [store]
+    model = read_model(run / FILE) if run and (run / FILE).is_file() else _newest(folder, stores)
+    settings = parse_settings(model.config)
+    part = read_folder(folder, directed=settings.directed)
+    if schema_digest(part) != model.schema:
+        raise DataError(
+            f"{folder} names other classes or features than the model of its newest run: name the "
+            "folder of a run in which this organisation took part with --run"
+        )
+    if run is not None:
+        stores += [root / name for root in roots_of(settings, run)]
+    return of_part(part, model, stores, read_policy(folder, SAFE))
+
+
+def of_part(
+    part: Subgraph, model: ModelFile, stores: Sequence[Path], policy: Policy = SAFE
+) -> MemberFacts:
+    """Facts of a part whose model is at hand.
+
+    Parameters
+    ----------
+    part, model
+        What it holds and predicts with.
+    stores
+        Folders that may be its store, the likeliest first.
+    policy
+        What it allows.
+    """
+    basis = find_basis(stores, part, model.basis) if model.basis else None
+    found = predict_part(part, model, basis)
+    store = next((each for each in stores if (each / names.JOBS).is_dir()), stores[0])
+    return MemberFacts(
+        part=part,
+        settings=parse_settings(model.config),
+        log_probabilities=found.log_probabilities,
+        basis=basis,
+        ledger=_ledger(store),
+        used=_used(store, part),
+        policy=policy,
+        rounds=_rounds(store),
+    )
+
+
+def model_in(store: Path, run_id: int) -> Path:
+    """Where a store keeps the model of a run."""
+    return store / names.JOBS / training_job(run_id) / FILE
+
+
+def _newest(folder: Path, stores: Sequence[Path]) -> ModelFile:
+    found = kept_files(stores, FILE)
+    if not found:
+        raise DataError(
+            f"{folder} has no model in its store yet: take part in a run first, or name the run "
+            "folder of a simulation with --run"
+        )
+    return read_model(found[-1])
+
+
+def _rounds(store: Path) -> list[dict[str, Any]]:
+    """Rounds that the newest training job noted; a damaged line is left out."""
+    files = kept_files([store], names.ROUNDS)
+    rows = []
+    for line in files[-1].read_text(encoding="utf-8").splitlines() if files else ():
+        with suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict) and "round" in row:
+                rows.append(row)
+    return rows
+
+
+def _ledger(store: Path) -> Mapping[str, Any]:
+    """The ledgers of the store; a store without any, or with a damaged one, tells nothing."""
+    try:
+        return job_report(store)
+    except DataError:
+        return {}
+
+
+def _used(store: Path, part: Subgraph) -> dict[str, int]:
+    if not (store / tally.FILE).is_file():
+        return {VECTORS: 0}
+    counted, mark = tally.Tally(store, durable=True), tally.graph_mark(part)
+    counts = {kind: counted.exchanged(count_mark(mark, kind)) for kind in (VECTORS, FEATURES)}
+    return {kind: count for kind, count in counts.items() if count or kind == VECTORS}

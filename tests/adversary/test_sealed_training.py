@@ -1,0 +1,153 @@
+"""A server of sealed training that asks what it likes and keeps all that it hears."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
+
+from client_app.app import app
+from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
+from fedlap_app.flower.records import to_arrays
+from fedlap_app.flower.server.observer import Unwatched
+from fedlap_app.flower.server.run import run
+from fedlap_app.sums.header import Header
+
+from .scene import RefusedError, Scene, is_uniform
+
+VICTIM = "bank-01"
+
+
+@pytest.fixture
+def sealed(small):
+    return replace(
+        small, training_backend="mask", spectral=False, rounds=3, self_training=1, hidden="64",
+        patience=0, publish_scores=False,
+    )  # fmt: skip
+
+
+class Recording(InProcessGrid):
+    """Keeps all that the server gets, and may change what it sends."""
+
+    def __init__(self, scene, settings=None, **options):
+        settings = settings or scene.settings
+        configs = folder_configs(scene.folders.values())
+        super().__init__(app, configs, settings.to_config(), run_id=new_run_id(), **options)
+        self.seen = []
+
+    def _deliver(self, message, context):
+        reply = super()._deliver(message, context)
+        self.seen.append((message.metadata.message_type, message.content, reply.content))
+        return reply
+
+    def train(self, scene):
+        run(self, scene.settings, Unwatched())
+        return self
+
+    def words(self):
+        """Header and words of every sealed contribution, in the order in which they came."""
+        for kind, _, content in self.seen:
+            body = content["reply"].get("body", b"") if kind == "train.sealed" else b""
+            if len(body) > 100:
+                header, size = Header.unpack(body)
+                yield header, np.frombuffer(body[size:], "<u8")
+
+
+def model_of(scene):
+    rng = np.random.default_rng(0)
+    return {"arrays": to_arrays({"weight": rng.normal(size=(8, 8)).astype(np.float32)})}
+
+
+@pytest.mark.parametrize("kind", ["train", "evaluate", "evaluate.keep", "train.alone"])
+def test_no_model_of_the_server_is_trained_scored_or_kept(sealed, tmp_path, kind):
+    scene = Scene(tmp_path, sealed)
+    grid = Recording(scene)
+    config = ConfigRecord({"run": grid.run.run_id, "stage": 0, "server-round": 1})
+    content = RecordDict({**model_of(scene), "config": config})
+    # The run joins first, as any run does; what comes then is refused whatever it holds.
+    with pytest.raises(RefusedError, match="was not made by this app's server"):
+        join_and_send(grid, kind, content)
+
+
+def join_and_send(grid, kind, content):
+    """Replies of all organisations to a message in a run that they have joined."""
+    for ask in (("query.join", RecordDict({"config": ConfigRecord({"version": ""})})),
+                (kind, content)):  # fmt: skip
+        for node in grid.get_node_ids():
+            (reply,) = grid.send_and_receive([Message(ask[1], node, ask[0])])
+            if "refusal" in reply.content:
+                raise RefusedError(reply.content["refusal"]["reason"])
+
+
+def test_the_server_gets_names_sizes_and_words_that_say_nothing(sealed, tmp_path):
+    scene = Scene(tmp_path, sealed)
+    first, second = (Recording(scene).train(scene) for _ in range(2))
+    for grid in (first, second):
+        for kind, _, content in grid.seen:
+            assert not any(isinstance(record, ArrayRecord) for record in content.values())
+            if kind == "query.join":
+                assert set(content["member"]) == {
+                    "name", "version", "settings", "schema", "num-classes", "num-features",
+                }  # fmt: skip
+            if kind == "train.sealed":
+                assert set(content["reply"]) <= {"body", "mark"}
+    found = [(h, w) for grid in (first, second) for h, w in grid.words() if w.size > 500]
+    # Two runs of three members, three rounds in each of two stages.
+    assert len(found) == 2 * 3 * 3 * 2
+    for _, words in found:
+        assert is_uniform(words)
+    mine = [words for header, words in found if header.sender == VICTIM]
+    for some, others in combinations(mine, 2):
+        assert is_uniform(some - others)
+
+
+def test_other_data_of_the_same_sizes_gives_the_same_view(sealed, tmp_path):
+    views = []
+    for seed in (0, 1):
+        scene = Scene(tmp_path / str(seed), sealed)
+        for name in scene.names if seed else ():
+            scramble(scene.folders[name])
+        grid = Recording(scene).train(scene)
+        views.append(
+            [
+                (kind, sorted((key, len(value)) for key, value in content["reply"].items()
+                              if isinstance(value, bytes)))
+                for kind, _, content in grid.seen
+                if kind == "train.sealed"
+            ]
+        )  # fmt: skip
+    assert views[0] == views[1]
+
+
+def scramble(folder):
+    """Other features and labels at every node."""
+    path = folder / "nodes.csv"
+    head, *lines = path.read_text().splitlines()
+    columns = head.split(",")
+    at = [columns.index(name) for name in columns if name in ("label", "split")]
+    rows = [line.split(",") for line in lines]
+    turned = [
+        [rows[(i + 1) % len(rows)][c] if c in at else cell for c, cell in enumerate(row)]
+        for i, row in enumerate(rows)
+    ]
+    path.write_text("\n".join([head, *(",".join(row) for row in turned)]) + "\n")
+
+
+class Turned(Recording):
+    """Gives one organisation another sum than the others."""
+
+    def _deliver(self, message, context):
+        given = message.content.get("sum")
+        if given is not None and message.metadata.dst_node_id == min(self.get_node_ids()):
+            data = bytearray(given["data"])
+            data[-40] ^= 1
+            message.content["sum"] = ConfigRecord({**given, "data": bytes(data)})
+        return super()._deliver(message, context)
+
+
+def test_a_sum_of_its_own_for_one_victim_is_refused_by_it(sealed, tmp_path):
+    scene = Scene(tmp_path, sealed)
+    grid = Turned(scene)
+    with pytest.raises(Exception, match=r"bank-00: .*(altered|check slots|pads do not cancel)"):
+        grid.train(scene)

@@ -1,0 +1,102 @@
+"""A run that is brought up to date with a graph that changed."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import fedlap_app as fedlap
+from fedlap_app.api.organisations import in_memory
+from fedlap_app.cli import main
+from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.graphs.folder import write_folder
+from fedlap_app.graphs.without import without
+
+SMALL = {"rounds": 3, "hidden": "8", "vectors": 24, "block": 4, "backend": "mask"}
+SMALL |= {"self_training": 0}
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory):
+    """Organisations, and a run on what they held before some nodes came."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FEDLAP_HOME", str(tmp_path_factory.mktemp("home")))
+        orgs = fedlap.load("banks", clients=3, accounts=300)
+        gone = np.concatenate([part.ids[::40] for part in orgs])
+        before = in_memory([without(part, gone) for part in orgs], seed=0)
+        yield in_memory(list(orgs), seed=0), before, fedlap.train(before, **SMALL)
+
+
+def test_nothing_is_done_when_too_little_changed(earlier):
+    now, before, run = earlier
+    assert fedlap.update(run, before).how == "unchanged"
+    found = fedlap.update(run, now, if_changed=0.5)
+    assert (found.run, found.how) == (None, "unchanged")
+    for part, old in zip(now, before, strict=True):
+        assert found.changes[part.name].nodes_added == part.num_nodes - old.num_nodes
+    assert 0 < found.share < 0.5
+
+
+def test_a_kept_basis_takes_no_sum_and_the_old_model_is_the_start(earlier):
+    now, _, run = earlier
+    found = fedlap.update(run, now, keep_below=0.5)
+    assert found.how == "kept"
+    assert found.run.offline["job"] == run.offline["job"]
+    assert found.run.offline["reused"]
+    first = fedlap.train(now, **SMALL).history["train_loss"][0]
+    assert found.run.history["train_loss"][0] < first
+    # What was kept once counts when it might be kept again.
+    gone = np.concatenate([part.ids[1:3] for part in now])
+    more = in_memory([without(part, gone) for part in now], seed=0)
+    twice = fedlap.update(found.run, more, keep_below=1.5 * found.share)
+    assert twice.share < 1.5 * found.share
+    assert twice.how == "warm"
+
+
+def test_a_basis_from_the_old_one_takes_half_the_vectors(earlier):
+    now, _, run = earlier
+    found = fedlap.update(run, now, keep_below=0.0, rounds=1)
+    assert found.how == "warm"
+    assert found.run.offline["round_trips"] < run.offline["round_trips"]
+    rows = {part.name: found.run.basis(part.name).U for part in now}
+    U = np.vstack(list(rows.values()))
+    np.testing.assert_allclose(U.T @ U, np.eye(24), atol=1e-6)
+    # An update of an update starts from the newest basis.
+    again = fedlap.update(found.run, now, keep_below=0.0, if_changed=0.0)
+    assert again.how == "unchanged"
+
+
+def test_a_cold_update_is_a_run_of_its_own(earlier):
+    now, _, run = earlier
+    cold = fedlap.update(run, now, cold=True, rounds=1).run
+    assert np.array_equal(cold.basis("bank-01").U, fedlap.train(now, **SMALL).basis("bank-01").U)
+
+
+def test_what_cannot_be_the_start_is_refused(earlier):
+    now, _, run = earlier
+    with pytest.raises(DataError, match="no store holds a basis of the run"):
+        fedlap.update(run, fedlap.load("digits", clients=3))
+    with pytest.raises(ConfigError, match="no basis and global model"):
+        fedlap.update(fedlap.train(now, "fedavg", rounds=1, hidden="8"))
+
+
+def test_the_command_tells_schedulers_what_it_did(tmp_path):
+    orgs = fedlap.load("banks", clients=2, accounts=240)
+    gone = np.concatenate([part.ids[:3] for part in orgs])
+    for part in orgs:
+        write_folder(without(part, gone), tmp_path / part.name)
+    words = ["--rounds", "2", "--hidden", "8", "--vectors", "12", "--backend", "mask"]
+    trained = CliRunner().invoke(main, ["train", "--data", str(tmp_path), *words, "--json"])
+    (folder,) = json.loads(trained.stdout)["run_folders"]
+    assert CliRunner().invoke(main, ["update", folder]).exit_code == 3
+    for part in orgs:
+        write_folder(part, tmp_path / part.name)
+    assert CliRunner().invoke(main, ["update", folder, "--if-changed", "60%"]).exit_code == 3
+    done = CliRunner().invoke(main, ["update", folder, "--if-changed", "1%", "--json"])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["how"] in ("kept", "warm")
+    assert report["changes"]["bank-00"]["nodes_added"] == 3
+    assert CliRunner().invoke(main, ["update", folder, "--if-changed", "lots"]).exit_code == 2
+    assert CliRunner().invoke(main, ["update", report["run_folder"]]).exit_code == 3

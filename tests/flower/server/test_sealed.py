@@ -1,0 +1,303 @@
+"""Sealed training as a whole, over the in-process grid, simulated and deployed."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client_app.app import app
+from fedlap_app.errors import ConfigError, RunError
+from fedlap_app.flower.client.organisation import _organisations as organisations_in_memory
+from fedlap_app.flower.grids.local_grid import (
+    InProcessGrid,
+    folder_configs,
+    new_run_id,
+    partition_configs,
+)
+from fedlap_app.flower.server.run import run
+from fedlap_app.methods.kept import training_job
+from fedlap_app.models.model_file import ModelFile
+from tests.adversary.scene import Scene
+
+
+@pytest.fixture
+def sealed(settings):
+    return replace(settings, training_backend="mask", rounds=3, self_training=1)
+
+
+@pytest.fixture
+def scene(sealed, tmp_path):
+    return Scene(tmp_path, sealed)
+
+
+class Stopped(BaseException):
+    """The end of a process."""
+
+
+class FragileGrid(InProcessGrid):
+    """Stops at one message, before it reaches the client or after the client has answered."""
+
+    stop_at, when, count = -1, "before", 0
+
+    def _deliver(self, message, context):
+        self.count += 1
+        hit = self.count == self.stop_at
+        if hit and self.when == "before":
+            raise Stopped
+        reply = super()._deliver(message, context)
+        if hit:
+            raise Stopped
+        return reply
+
+
+class ForgetfulGrid(InProcessGrid):
+    """A client dies once, before it has answered or after, and a new process takes its place."""
+
+    stop_at, when, count = -1, "before", 0
+
+    def _deliver(self, message, context):
+        self.count += 1
+        hit = self.count == self.stop_at
+        if hit and self.when == "before":
+            self._die()
+        reply = super()._deliver(message, context)
+        if hit:
+            self._die()
+        return reply
+
+    def _die(self):
+        organisations_in_memory.clear()
+        raise RuntimeError("killed")
+
+
+class LossyGrid(InProcessGrid):
+    """One client gives no answer to messages about one turn."""
+
+    silent = ()
+
+    def _answer(self, message):
+        config = message.content.get("config", {})
+        turn = config.get("kind"), config.get("stage"), config.get("number")
+        victim = max(self.get_node_ids())
+        if message.metadata.dst_node_id == victim and turn in self.silent:
+            return None
+        return super()._answer(message)
+
+
+def simulated(settings, grid=InProcessGrid):
+    return grid(app, partition_configs(settings.clients), settings.to_config(), run_id=new_run_id())
+
+
+def deployed(scene, grid=InProcessGrid, **changes):
+    config = replace(scene.settings, **changes).to_config()
+    return grid(app, folder_configs(scene.folders.values()), config, run_id=new_run_id())
+
+
+def model_of(summary):
+    file = Path(summary["run_folder"]) / "model.npz"
+    return ModelFile.from_bytes(file.read_bytes(), "model.npz").parameters
+
+
+def own_model(scene, name, summary):
+    folder = scene.store(name) / "jobs" / training_job(summary["run_id"])
+    return ModelFile.from_bytes((folder / "model.npz").read_bytes(), name).parameters
+
+
+def same(some, others):
+    return some.keys() == others.keys() and all(np.array_equal(some[k], others[k]) for k in some)
+
+
+@pytest.mark.parametrize("strategy", ["fedavg", "fedprox"])
+@pytest.mark.parametrize("method", ["fedavg", "fedlap+"])
+def test_one_round_gives_the_parameters_of_plain_training(settings, observer, method, strategy):
+    own = {"backend": "mask", "vectors": 6, "block": 3} if method == "fedlap+" else {}
+    one = replace(settings, rounds=1, method=method, strategy=strategy, **own)
+    plain = model_of(run(simulated(one), one, observer))
+    one = replace(one, training_backend="mask")
+    sealed = model_of(run(simulated(one), one, observer))
+    assert plain.keys() == sealed.keys()
+    for name, value in plain.items():
+        # Three members round by half of 2^-24 each; float32 rounds where plain training averages.
+        tolerance = 1.5 * 2.0**-24 + 4 * np.finfo(np.float32).eps * np.abs(value)
+        assert (np.abs(value - sealed[name]) <= tolerance).all()
+
+
+def test_a_simulation_says_as_much_as_plain_training(sealed, observer):
+    plain = replace(sealed, training_backend="plain")
+    before = run(simulated(plain), plain, observer)
+    after = run(simulated(sealed), sealed, observer)
+    assert before.keys() == after.keys()
+    for key in ("rounds", "best_round", "best_stage"):
+        assert before[key] == after[key]
+    assert [*before["client_accuracy"]] == [*after["client_accuracy"]]
+    first, second = (
+        (Path(summary["run_folder"]) / "metrics.jsonl").read_text().splitlines()
+        for summary in (before, after)
+    )
+    assert [json.loads(line).keys() for line in first] == [
+        json.loads(line).keys() for line in second
+    ]
+
+
+def test_a_deployment_tells_whole_counts_and_nothing_else(scene, observer):
+    grid = deployed(scene)
+    summary = run(grid, scene.settings, observer)
+    assert summary["client_accuracy"] == {}
+    assert summary["accuracy"]["test"] is None or 0 < summary["accuracy"]["test"] <= 1
+    assert not (Path(summary["run_folder"]) / "model.npz").exists()
+    rows = (Path(summary["run_folder"]) / "metrics.jsonl").read_text().splitlines()
+    assert [set(json.loads(row)) for row in rows] == [{"stage", "round", "seconds"}] * 6
+    models = [own_model(scene, name, summary) for name in scene.names]
+    assert all(same(models[0], model) for model in models[1:])
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_server_that_dies_anywhere_goes_on_to_the_same_bits(scene, observer, when, tmp_path):
+    settings = scene.settings
+    whole = run(deployed(scene), settings, observer)
+    expected = own_model(scene, scene.names[0], whole)
+    total = 40
+    for stop_at in range(8, total, 9):
+        grid = deployed(scene, FragileGrid)
+        grid.stop_at, grid.when = stop_at, when
+        try:
+            summary = run(grid, settings, observer)
+        except Stopped:
+            summary = run(deployed(scene), settings, observer)
+        for name in scene.names:
+            assert same(own_model(scene, name, summary), expected), stop_at
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_client_that_dies_anywhere_goes_on_to_the_same_bits(scene, observer, when):
+    expected = own_model(scene, "bank-00", run(deployed(scene), scene.settings, observer))
+    for stop_at in range(14, 54, 8):
+        grid = deployed(scene, ForgetfulGrid)
+        grid.stop_at, grid.when = stop_at, when
+        summary = run(grid, scene.settings, observer)
+        for name in scene.names:
+            assert same(own_model(scene, name, summary), expected), stop_at
+
+
+@pytest.fixture
+def patient(sealed):
+    return replace(
+        sealed, clients=4, self_training=0, step_timeout=2.0, min_clients=3, straggler_timeout=0.3
+    )
+
+
+@pytest.mark.parametrize("silent", [("turn", 0, 2), ("weigh", 0, 0), ("turn", 0, 4)])
+def test_a_missing_member_makes_the_list_smaller_and_still_gets_the_sums(
+    patient, observer, tmp_path, silent
+):
+    scene = Scene(tmp_path, patient)
+    grid = deployed(scene, LossyGrid)
+    grid.silent = (silent,)
+    summary = run(grid, patient, observer)
+    assert summary["absences"] == {"bank-03": 1}
+    models = [own_model(scene, name, summary) for name in scene.names]
+    assert all(same(models[0], model) for model in models[1:])
+
+
+def test_fewer_than_three_go_on_nowhere(patient, observer, tmp_path):
+    settings = replace(patient, clients=3, min_clients=2)
+    scene = Scene(tmp_path, settings)
+    grid = deployed(scene, LossyGrid)
+    grid.silent = (("turn", 0, 2),)
+    with pytest.raises(RunError, match="a training sum of 2 members was asked for and 3"):
+        run(grid, settings, observer)
+
+
+def test_two_members_train_where_the_policy_of_both_allows_it(sealed, observer, tmp_path):
+    settings = replace(sealed, clients=2, rounds=1, self_training=0)
+    scene = Scene(tmp_path, settings)
+    with pytest.raises(RunError, match="two-members"):
+        run(deployed(scene), settings, observer)
+    for name in scene.names:
+        scene.add(name, "policy", "two-members = true")
+    run(deployed(scene), settings, observer)
+
+
+def test_plain_training_needs_the_policy_of_each(scene, observer):
+    plain = replace(scene.settings, training_backend="plain")
+    with pytest.raises(RunError, match=r"shows the server every update .*\(training-backends\)"):
+        run(deployed(scene, training_backend="plain"), plain, observer)
+    for name in scene.names:
+        scene.add(name, "policy", 'training-backends = ["plain"]')
+    assert run(deployed(scene, training_backend="plain"), plain, observer)["client_accuracy"]
+    with pytest.raises(RunError, match="training-backend = 'plain'"):
+        run(deployed(scene), scene.settings, observer)
+
+
+@pytest.mark.parametrize("changes", [{"strategy": "fedmedian"}, {"strategy": "fedtrimmedavg"},
+                                     {"method": "fedlap"}])  # fmt: skip
+def test_what_needs_single_updates_is_refused_by_name(sealed, observer, changes):
+    settings = replace(sealed, **changes)
+    with pytest.raises(
+        ConfigError, match=r"needs every organisation's own update.*'plain'.*policy"
+    ):
+        run(simulated(settings), settings, observer)
+
+
+def test_the_model_is_published_where_all_allow_it(scene, observer):
+    settings = replace(scene.settings, publish_model=True)
+    with pytest.raises(RunError, match="publish-model"):
+        run(deployed(scene, publish_model=True), settings, observer)
+    for name in scene.names:
+        scene.add(name, "policy", "publish-model = true")
+    summary = run(deployed(scene, publish_model=True), settings, observer)
+    assert same(model_of(summary), own_model(scene, "bank-01", summary))
+
+
+def test_scores_stay_at_home_when_asked_and_when_few(scene, observer):
+    silent = replace(scene.settings, publish_scores=False)
+    summary = run(deployed(scene, publish_scores=False), silent, observer)
+    assert all(map(math.isnan, summary["accuracy"].values()))
+    for name in scene.names:
+        scene.add(name, "policy", "least-published-nodes = 100000")
+    summary = run(deployed(scene), scene.settings, observer)
+    assert all(map(math.isnan, summary["accuracy"].values()))
+
+
+def test_organisations_that_train_alone_tell_no_score(scene, observer):
+    settings = replace(scene.settings, method="local")
+    summary = run(deployed(scene, method="local"), settings, observer)
+    assert summary["client_accuracy"] == {}
+    assert summary["rounds"] == 6
+    plain = replace(settings, training_backend="plain")
+    sealed, open_ = (run(simulated(each), each, observer) for each in (settings, plain))
+    assert sealed["client_accuracy"] == open_["client_accuracy"]
+
+
+def test_sealed_training_ends_where_plain_training_does(sealed, observer):
+    settings = replace(sealed, rounds=30, patience=2, learning_rate=0.05)
+    plain = replace(settings, training_backend="plain")
+    first, second = (run(simulated(each), each, observer) for each in (settings, plain))
+    assert [stage["rounds"] for stage in first["stages"]] == [
+        stage["rounds"] for stage in second["stages"]
+    ]
+    assert first["rounds"] < 60
+
+
+def test_the_ledger_says_that_nobody_reads_what_leaves(scene, observer):
+    summary = run(deployed(scene), scene.settings, observer)
+    folder = scene.store("bank-01") / "jobs" / training_job(summary["run_id"])
+    ledger = json.loads((folder / "ledger.json").read_text())
+    sent = {entry["kind"]: entry for entry in ledger["entries"] if entry["way"] == "sent"}
+    assert ledger["state"] == "finished"
+    assert sent.pop("published counts")["readable_by"] == ["server"]
+    assert {each: entry["messages"] for each, entry in sent.items()} == {
+        "sealed weights": 2, "sealed changes and scores": 6, "sealed scores": 4,
+    }  # fmt: skip
+    assert all(entry["readable_by"] == ["nobody"] for entry in sent.values())
+    assert all(entry["sum_readable_by"] == ["all members"] for entry in sent.values())
+
+
+def test_a_finished_job_leaves_no_key_behind(scene, observer):
+    run(deployed(scene), scene.settings, observer)
+    names = [path.name for path in scene.store("bank-01").iterdir()]
+    assert not [name for name in names if name.startswith("trainings-")]
+    assert [name.rpartition("-")[2] for name in names if name.startswith("training-")] == ["said"]
