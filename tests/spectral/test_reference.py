@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fedlap_app.errors import ConfigError
+from fedlap_app.errors import ConfigError, RunError
 from fedlap_app.studies import true_spectrum
 from tests.spectral import reference
 
@@ -33,7 +33,7 @@ def test_krylov_space_holds_the_powers(graph):
     assert pytest.approx(np.eye(9), abs=1e-13) == Q.T @ Q
     power = L @ (L @ start)
     assert Q @ (Q.T @ power) == pytest.approx(power, abs=1e-10)
-    with pytest.raises(ValueError, match="ends after"):
+    with pytest.raises(RunError, match="ends after"):
         reference.krylov(L, start, 51)
 
 
