@@ -14,6 +14,7 @@ Value = str | int | float | bool
 T = TypeVar("T")
 _COMPARED = 64
 
+_handed: dict[tuple[str, str], object] = {}
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -118,6 +119,31 @@ def nearest(value: str, choices: Iterable[str]) -> str:
     return ranked[0]
 
 
+def hand_over(key: str, thing: object) -> str:
+    """Let settings of this process have an object in place of a name; gives its name there.
+
+    Parameters
+    ----------
+    key
+        ``"model"`` or ``"strategy"``.
+    thing
+        The object. Another process that opens the run's folder needs it handed over, too.
+    """
+    kind = thing if hasattr(thing, "__name__") else type(thing)
+    title = str(getattr(kind, "__name__", kind)).strip("<>")
+    number = 1
+    name = title
+    while _handed.setdefault((key, name), thing) is not thing:
+        number += 1
+        name = f"{title}-{number}"
+    return name
+
+
+def handed(key: str, name: str) -> Any:  # noqa: ANN401 - whatever it was
+    """The object that was handed over under a name; None: it is a name."""
+    return _handed.get((key, name))
+
+
 def build(cls: type[T], values: Mapping[str, object]) -> T:
     """Make the dataclass `cls` from kebab-case keys; refuse what its knobs do not allow."""
     entries = by_key(cls)
@@ -148,7 +174,8 @@ def checked(value: object, entry: "Field[Any]") -> Value:
     key, domain = key_of(entry.name), domain_of(entry)
     kind: type[Value] = type(entry.default)  # type: ignore[assignment]
     typed = _typed(key, value, kind, toml(entry.default))
-    if domain.choices and not domain.open and typed not in domain.choices:
+    free = domain.open or handed(key, str(typed)) is not None
+    if domain.choices and not free and typed not in domain.choices:
         raise ConfigError(
             f"{key} = '{typed}' is not one of {', '.join(domain.choices)}: "
             f"the nearest valid choice is '{nearest(str(typed), domain.choices)}'"

@@ -62,7 +62,9 @@ class Written:
         return self.changes is not None and self.changes.share > MANY_CHANGES
 
 
-def predict_folder(folder: Path, run_folder: Path | None = None) -> Written:
+def predict_folder(
+    folder: Path, run_folder: Path | None = None, store_dir: Path | None = None
+) -> Written:
     """Predict for every node of an organisation folder, and write ``predictions.csv`` into it.
 
     Predictions of an earlier call do not stay under that name when this one fails.
@@ -73,12 +75,14 @@ def predict_folder(folder: Path, run_folder: Path | None = None) -> Written:
         The organisation folder.
     run_folder
         Run folder with the server's model (default: the newest model in the organisation's store).
+    store_dir
+        Folder of the stores, or the organisation's store itself, where that is not known here.
     """
     from fedlap_app.api.prediction import predict_part
 
     target = folder / NAME
     with _marked_on_failure(target):
-        part, kept, stores = _loaded(folder, run_folder)
+        part, kept, stores = _loaded(folder, run_folder, store_dir)
         encoding = find_encoding(stores, part.name, kept.model)
         others = find_sums(stores, part, parse_settings(kept.model.config))
         found = predict_part(part, kept.model, kept.basis, kept.graph, encoding, others)
@@ -101,11 +105,14 @@ def predict_folder(folder: Path, run_folder: Path | None = None) -> Written:
     return Written(target, part.num_nodes, counts, found.changes, accuracy)
 
 
-def _loaded(folder: Path, run_folder: Path | None) -> tuple[Subgraph, Kept, list[Path]]:
+def _loaded(
+    folder: Path, run_folder: Path | None, store_dir: Path | None
+) -> tuple[Subgraph, Kept, list[Path]]:
     """The organisation's part, what it predicts with, and the stores that may hold more."""
+    named = [] if store_dir is None else [store_dir.expanduser()]
     if run_folder is None:
         part = read_folder(folder)
-        stores = list(stores_of(part, [places.stores_dir()], folder))
+        stores = [*stores_of(part, [*named, places.stores_dir()], folder), *named]
         kept = newest_fitting(stores, part)
         if parse_settings(kept.model.config).directed:
             part = read_folder(folder, directed=True)
@@ -117,7 +124,7 @@ def _loaded(folder: Path, run_folder: Path | None) -> tuple[Subgraph, Kept, list
     part = read_folder(folder, directed=settings.directed)
     require_schema(part, model, str(path))
     require_own_rows(part, model, str(path))
-    stores = list(stores_of(part, roots_of(settings, run_folder), folder))
+    stores = [*stores_of(part, [*named, *roots_of(settings, run_folder)], folder), *named]
     return part, with_graph(model, stores, part, _run_id(run_folder)), stores
 
 

@@ -15,7 +15,7 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings, parse_settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
 from fedlap_app.sums.programs import FeatureMoments, Krylov, find_program
 from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
@@ -119,7 +119,7 @@ def find_model(stores: Iterable[Path], part: Subgraph, run_id: int) -> Kept:
     """What an organisation kept of a run."""
     looked = list(stores)
     for store in looked:
-        path = store / "jobs" / training_job(run_id) / model_file.FILE
+        path = store / names.JOBS / training_job(run_id) / model_file.FILE
         if path.is_file():
             return kept_at(path, part)
     raise DataError(
@@ -128,14 +128,20 @@ def find_model(stores: Iterable[Path], part: Subgraph, run_id: int) -> Kept:
     )
 
 
+def kept_files(stores: Iterable[Path], name: str) -> list[Path]:
+    """A file of all training runs that some stores hold, the newest at the end."""
+    found = (path for store in stores for path in store.glob(f"{names.JOBS}/*/{name}"))
+    kept = (path for path in found if path.parent.name in names.TRAINING)
+    return sorted(kept, key=lambda path: path.stat().st_mtime_ns)
+
+
 def newest_fitting(stores: Sequence[Path], part: Subgraph) -> Kept:
     """The newest model in some stores that was trained on the data of a part, or on what it was.
 
     Organisations of several simulations may have one name, and so one store.
     """
-    paths = [path for store in stores for path in store.glob(f"jobs/train-*/{model_file.FILE}")]
     refused: list[DataError] = []
-    for path in sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+    for path in reversed(kept_files(stores, model_file.FILE)):
         model = read_model(path)
         try:
             require_schema(part, model, str(path))
@@ -150,7 +156,7 @@ def newest_fitting(stores: Sequence[Path], part: Subgraph) -> Kept:
         if refused
         else DataError(
             f"there is no model in the store of {part.name}: name the run folder with --run, for "
-            "example --run ~/.fedlap/runs/NAME"
+            "example --run ~/.fedlap/runs/NAME, or the folder of the stores with --store-dir"
         )
     )
 
@@ -187,7 +193,7 @@ def with_graph(model: ModelFile, stores: Iterable[Path], part: Subgraph, run_id:
 
 def _own(stores: Iterable[Path], run_id: int) -> ModelFile | None:
     """The model of a run that is in a store, if one is."""
-    paths = (store / "jobs" / training_job(run_id) / model_file.FILE for store in stores)
+    paths = (store / names.JOBS / training_job(run_id) / model_file.FILE for store in stores)
     path = next((path for path in paths if path.is_file()), None)
     return None if path is None else read_model(path)
 

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 import fedlap_app
 from fedlap_app.api.organisations import Organisations
 from fedlap_app.api.run import Run
-from fedlap_app.api.workplace import Workplace, folder_at, quietly
+from fedlap_app.api.workplace import Workplace, quietly
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.options import DataOptions
-from fedlap_app.knobs import by_key, domain_of, key_of, keys_of, name_of, nearest
+from fedlap_app.knobs import (
+    by_key,
+    domain_of,
+    hand_over,
+    key_of,
+    keys_of,
+    name_of,
+    nearest,
+)
 from fedlap_app.methods.base import Method
 from fedlap_app.methods.registry import is_built_in, method_class, register
 from fedlap_app.presets import read_preset
@@ -87,7 +95,8 @@ def train(
         finished basis. Default: a temporary one, deleted when the run is gone from memory.
     settings
         Any setting of ``fedlap train``, with underscores: ``vectors=100, local_epochs=3``. They
-        override the preset.
+        override the preset. ``model`` may be a torch network that reads `GraphTensors`, or what
+        makes one of (features, classes); ``strategy`` an object of Flower's.
 
     Returns
     -------
@@ -97,7 +106,7 @@ def train(
     require_organisations(orgs)
     name, options = _named(method)
     chosen = settings_of(orgs, name, preset, {**options, **settings})
-    place = Workplace() if store is None else Workplace(folder_at(store, "store"))
+    place = Workplace() if store is None else Workplace(places.folder_at(store, "store"))
     line = ProgressLine()
     watch = (line if progress else None) if isinstance(progress, bool) else progress
     try:
@@ -175,10 +184,24 @@ def settings_of(
     elif preset is not None:
         values |= read_preset(_preset_path(preset))
     values = {key: value for key, value in values.items() if key not in _DATA} | orgs.facts
-    typed = {key_of(name): _checked(orgs, method, name, value) for name, value in given.items()}
+    named = _in_place_of_names(given)
+    typed = {key_of(name): _checked(orgs, method, name, value) for name, value in named.items()}
     if method is not None:
         typed["method"] = method
     return parse_settings(choose(values, typed, _log.info))
+
+
+def _in_place_of_names(given: Mapping[str, object]) -> dict[str, object]:
+    """Keywords with names where a model or a strategy was given as an object."""
+    values = dict(given)
+    if callable(values.get("model")):
+        values["model"] = hand_over("model", values["model"])
+    strategy = values.get("strategy", "")
+    if not isinstance(strategy, str):
+        from fedlap_app.flower.server.strategies import object_of
+
+        values |= {name_of(key): value for key, value in object_of(strategy).items()}
+    return values
 
 
 def _checked(orgs: Organisations, method: str | None, name: str, value: object) -> object:

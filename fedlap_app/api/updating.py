@@ -103,9 +103,7 @@ def update(
     with quietly(), places.home_at(where):
         if cold:
             return Updated(_trained(before, chosen, now, observer), changes, "cold")
-        warm = replace(
-            chosen, start_basis=before.offline["job"], start_model=str(_named(before))
-        )
+        warm = replace(chosen, start_basis=before.offline["job"], start_model=str(_named(before)))
         if aged <= keep_below and not left:
             kept = _trained(before, replace(warm, keep_basis=True), now, observer)
             if not _validates_worse(kept, before):

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from fedlap_app.errors import ConfigError
 from fedlap_app.store import places
+from fedlap_app.store.places import folder_at
+
+__all__ = ["Workplace", "folder_at", "quietly", "temporary_home"]
 
 _LOGGERS = ("flwr", "fedlap")
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -44,19 +46,6 @@ def temporary_home() -> Iterator[None]:
     place = Workplace()
     with places.home_at(place.folder):
         yield
-
-
-def folder_at(path: str | os.PathLike[str], what: str) -> Path:
-    """Make a folder that the caller named."""
-    folder = Path(path).expanduser().absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{what} = '{folder}' cannot be a folder ({error.strerror}): name one that can be "
-            "written"
-        ) from None
-    return folder
 
 
 @contextmanager

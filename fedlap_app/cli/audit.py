@@ -7,11 +7,15 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
+from fedlap_app.cli.settings_options import (
+    SettingsCommand,
+    collect,
+    program_option,
+    settings_options,
+)
 from fedlap_app.cli.voice import set_verbosity
 from fedlap_app.errors import ConfigError
 from fedlap_app.settings import Settings, parse_settings
-from fedlap_app.sums.programs import PROGRAMS
 
 _MOST_ENTRIES = 4_000_000
 """Nodes times vectors up to which the basis is computed without being asked for."""
@@ -46,12 +50,7 @@ _MOST_ENTRIES = 4_000_000
     type=click.Path(path_type=Path),
     help="what was given away so far: a job's folder, a store or an organisation folder",
 )
-@click.option(
-    "--program",
-    type=click.Choice([*PROGRAMS]),
-    default=None,
-    help="what the sealed sums are for (default: the method's own program)",
-)
+@program_option
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def audit(
     folder: Path | None,

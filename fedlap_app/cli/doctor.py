@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from fedlap_app.cli.findings import show_findings
+from fedlap_app.cli.voice import show_findings
 from fedlap_app.deploy.doctor import examine
 from fedlap_app.settings import Settings
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.findings import show_findings
 from fedlap_app.cli.option_types import Folder, Port
+from fedlap_app.cli.voice import show_findings
 from fedlap_app.deploy.certificates import SERVER_DAYS
 from fedlap_app.deploy.check_keys import check_folder
 from fedlap_app.deploy.coordinator import PORT, Wishes, find_federation, issue, warnings

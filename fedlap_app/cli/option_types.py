@@ -9,6 +9,9 @@ import click
 from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import domain_of, from_text
 
+_Param = click.Parameter | None
+_Context = click.Context | None
+
 
 class Folder(click.Path):
     """A path that is not empty; an empty one, as an unset variable gives, would mean `.`."""
@@ -16,12 +19,7 @@ class Folder(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401 - as click has it
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> Any:  # noqa: ANN401
         """A path of a text that has letters."""
         if value == "":
             shown = f"--{param.name}" if isinstance(param, click.Option) else "the path"
@@ -35,12 +33,7 @@ class Port(click.IntRange):
     def __init__(self) -> None:
         super().__init__(1, 65535)
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401 - as click has it
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> Any:  # noqa: ANN401
         """A number of a text that has digits only."""
         if isinstance(value, str) and not (value.isascii() and value.isdigit()):
             self.fail(f"{value!r} is no port: give a number from 1 to 65535", param, ctx)
@@ -52,12 +45,7 @@ class _OwnWords(click.ParamType):  # type: ignore[type-arg]
 
     entry: "Field[Any]"
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401 - as click has it
+    def convert(self, value: Any, param: _Param, ctx: _Context) -> Any:  # noqa: ANN401
         """The value of a text; what is no text was not typed here."""
         return from_text(value, self.entry) if isinstance(value, str) else value
 

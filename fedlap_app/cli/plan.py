@@ -6,9 +6,13 @@ from typing import Any
 
 import click
 
-from fedlap_app.cli.settings_options import SettingsCommand, settings_from, settings_options
+from fedlap_app.cli.settings_options import (
+    SettingsCommand,
+    program_option,
+    settings_from,
+    settings_options,
+)
 from fedlap_app.cli.voice import set_verbosity
-from fedlap_app.sums.programs import PROGRAMS
 
 _ROWS = (
     ("sent by an organisation, mean", "bytes_up_per_client", 1e-6, "MB"),
@@ -50,12 +54,7 @@ _ROWS = (
     default=None,
     help="of the deployment, about 7 with a process a message (default: all in this process)",
 )
-@click.option(
-    "--program",
-    type=click.Choice([*PROGRAMS]),
-    default=None,
-    help="what the sealed sums are for (default: the method's own program)",
-)
+@program_option
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def plan(
     conf: Path | None,

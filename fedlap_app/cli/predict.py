@@ -20,15 +20,22 @@ from fedlap_app.spectral.extension import EXTENDED, NONE
     help="run folder with the global model (default: the newest model in the folder's store that "
     "was trained on its data)",
 )
+@click.option(
+    "--store-dir",
+    "store_dir",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="store-dir of the run, where that was another one than is known here",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-def predict(folder: Path, run_folder: Path | None, as_json: bool) -> None:
+def predict(folder: Path, run_folder: Path | None, store_dir: Path | None, as_json: bool) -> None:
     """Predict the class of every node of an organisation FOLDER.
 
     Writes FOLDER/predictions.csv with the columns id, predicted, probability, basis (computed,
     extended from neighbours for a node that came after training, or none), confidence (the
     probability as validation nodes have it) and p_CLASS for every class.
     """
-    found = predict_folder(folder, run_folder)
+    found = predict_folder(folder, run_folder, store_dir)
     if as_json:
         click.echo(json.dumps(_report(found)))
         return

@@ -16,10 +16,18 @@ from fedlap_app.methods.registry import is_built_in, method_class, names
 from fedlap_app.presets import read_preset
 from fedlap_app.relevance import choose, title_of
 from fedlap_app.settings import GROUPS, KNOBS, Settings, parse_settings
+from fedlap_app.sums.programs import PROGRAMS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _ALL, _METHOD = "fedlap.help-all", "fedlap.method"
 _NOTHING: Mapping[str, object] = {}
+
+program_option = click.option(
+    "--program",
+    type=click.Choice([*PROGRAMS]),
+    default=None,
+    help="what the sealed sums are for (default: the method's own program)",
+)
 
 
 class KnobOption(click.Option):

@@ -1,16 +1,18 @@
 """What a command says beside its result, what it shows of Flower's log, how it takes its end."""
 
 import io
+import json
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TextIO
 
 import click
 
+from fedlap_app.deploy.findings import Finding, failed, report
 from fedlap_app.logs import use_logs_as_asked, wants_json
 
 _WORDS = {logging.WARNING: "Warning: ", logging.ERROR: "Error: "}
@@ -25,6 +27,17 @@ def say(text: str, level: int = logging.INFO) -> None:
     if not _log.handlers:
         use_logs_as_asked()
     _log.log(level, "%s", text)
+
+
+def show_findings(findings: Sequence[Finding], as_json: bool) -> None:
+    """Print one line a check, or one JSON object; exit with 2 when one failed."""
+    if as_json:
+        click.echo(json.dumps(report(findings), indent=2))
+    else:
+        for finding in findings:
+            click.echo(finding.line)
+    if failed(findings):
+        sys.exit(2)
 
 
 def counted(number: int, what: str) -> str:

@@ -19,6 +19,7 @@ from fedlap_app.deploy.request import Request, read_request
 from fedlap_app.deploy.supernode_key import key_fingerprint, private_to_public
 from fedlap_app.errors import ConfigError
 from fedlap_app.privacy.federation import FILE, Federation, read_federation_file
+from fedlap_app.store import names
 from fedlap_app.sums.identity import Identity
 
 _NEEDED = ("FEDLAP_BIN", "FEDLAP_ORG_DATA", "FEDLAP_ORG_STORE", "FEDLAP_NODE_PORT")
@@ -89,7 +90,7 @@ def _supernode(folder: Path, requested: str) -> Finding:
 
 
 def _identity(store: Path, requested: str) -> Finding:
-    path = store / "offline" / "identity"
+    path = store / names.OFFLINE / names.IDENTITY
     if not path.exists():
         return bad(
             "identity",

@@ -32,10 +32,12 @@ from fedlap_app.privacy.federation import Federation, read_federation_file
 from fedlap_app.privacy.pins import merge_pins, org_pins
 from fedlap_app.privacy.policy import read_policy
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.room import disk_of
 from fedlap_app.studies.planning.shape import equal_parts
 from fedlap_app.studies.planning.traffic import traffic_of
+from fedlap_app.sums.choice import backend_class
 from fedlap_app.sums.identity import Identity
 from fedlap_app.version import VERSION
 
@@ -207,8 +209,11 @@ def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
         )
     else:
         yield good("settings", f"{settings.method}, {settings.rounds} rounds, {settings.backend}")
-    if settings.needs_basis and settings.backend == "plain":
-        yield soon("settings", "backend = 'plain' hides nothing from the server: take mask or ckks")
+    if settings.needs_basis and not backend_class(settings.backend).sealed:
+        yield soon(
+            "settings",
+            f"backend = '{settings.backend}' hides nothing from the server: take mask or ckks",
+        )
     if settings.backend == "ckks" and importlib.util.find_spec("tenseal") is None:
         yield bad("settings", "backend = 'ckks' needs the package tenseal: install it")
     if settings.trust_on_first_use:
@@ -254,7 +259,7 @@ def _data(subgraph: Subgraph, federation: Federation) -> Iterator[Finding]:
 
 
 def _identity(data: Path, store: Path, name: str, federation: Federation) -> Finding:
-    path = store / "offline" / "identity"
+    path = store / names.OFFLINE / names.IDENTITY
     if not path.exists():
         return bad("identity", f"there is no {path}: run `fedlap keys request`, or name --store")
     found = Identity.load(path).fingerprint

@@ -22,6 +22,7 @@ from fedlap_app.graphs.organisation import FILE as ORGANISATION
 from fedlap_app.graphs.organisation import read_organisation
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.privacy.addresses import LOOPBACK
+from fedlap_app.store import names
 from fedlap_app.store.files import write_private
 from fedlap_app.sums.job.secrets import stored_secrets
 
@@ -61,12 +62,12 @@ class Place:
     @property
     def identity(self) -> Path:
         """File of the FedLap identity."""
-        return self.store / "offline" / "identity"
+        return self.store / names.OFFLINE / names.IDENTITY
 
     @property
     def owner(self) -> Path:
         """File with the name of the organisation that the store belongs to."""
-        return self.store / "offline" / "organisation"
+        return self.store / names.OFFLINE / "organisation"
 
 
 def place_of(data: Path, out: Path, store: Path | None = None, port: int | None = None) -> Place:
@@ -133,7 +134,7 @@ def make_request(place: Place, name: str | None = None, *, renew: bool = False) 
         write_private(secret, os.urandom(32))
     if renew or not _runtime(place, ".key").exists():
         _make_runtime_certificate(place, subgraph.name)
-    identity = stored_secrets(place.store / "offline", {}, trust=False).identity
+    identity = stored_secrets(place.store / names.OFFLINE, {}, trust=False).identity
     write_private(place.owner, f"{subgraph.name}\n".encode())
     request = sign_request(identity, subgraph.name, line, schema_digest(subgraph))
     (place.out / FILE).write_text(request.to_json(), encoding="utf-8")

@@ -30,7 +30,7 @@ class ReadInPlace(Array):
     """
 
     def __init__(self, array: Array) -> None:
-        self.__dict__.update(array.__dict__)
+        super().__init__(array.dtype, array.shape, array.stype, array.data)
 
     def numpy(self) -> NDArray[Any]:
         """Return the array, read-only; one that this app did not write is read Flower's way."""

@@ -21,6 +21,7 @@ from flwr.serverapp.strategy.fedopt import FedOpt
 from fedlap_app.errors import ConfigError
 from fedlap_app.flower.records import from_arrays, to_arrays
 from fedlap_app.flower.server.strategies import strategy_of
+from fedlap_app.knobs import handed
 from fedlap_app.methods.base import Method
 from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.step import MODEL, Floats, Kept, State, kept, moved, power, wide
@@ -115,7 +116,8 @@ def unsealed_at_home(settings: Settings) -> Settings:
 
 def _require_mean(method: Method) -> None:
     strategy = method.settings.strategy
-    what = f"strategy = {strategy!r}" if strategy in _NO_MEAN else ""
+    unknown = strategy in _NO_MEAN or handed("strategy", strategy) is not None
+    what = f"strategy = {strategy!r}" if unknown else ""
     if method.needs_updates:
         what = f"method = {method.name!r}"
     if what:

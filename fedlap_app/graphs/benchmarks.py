@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import Features, Ints
-from fedlap_app.graphs.cache import locked
 from fedlap_app.graphs.graph import Graph
 from fedlap_app.store import places
+from fedlap_app.store.cache import locked
 
 FORMAT = 1  # of the cached graphs
 _TIMEOUT = 15.0  # seconds without an answer after which a download is given up

@@ -12,13 +12,13 @@ import numpy as np
 
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs import banks
-from fedlap_app.graphs.cache import drop_entry, ensure_entry
 from fedlap_app.graphs.datasets import Request, find_dataset
 from fedlap_app.graphs.graph import cut
 from fedlap_app.graphs.partitions import divide, resolve_partition
 from fedlap_app.graphs.splits import check_ratios, draw_masks
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.store import places
+from fedlap_app.store.cache import drop_entry, ensure_entry
 
 FORMAT = 2  # part of the cache key: raise it when the same spec gives other data
 T = TypeVar("T")

@@ -23,7 +23,6 @@ from fedlap_app.graphs.arrays import (
     strings,
     take_rows,
 )
-from fedlap_app.graphs.binary import read_arrays, write_arrays
 from fedlap_app.graphs.edges import edge_keys, simplify_edges
 from fedlap_app.graphs.kinds import Kinds, check_kinds
 from fedlap_app.graphs.splits import Masks
@@ -35,6 +34,7 @@ from fedlap_app.graphs.subgraph import (
     kinds_from,
     texts,
 )
+from fedlap_app.store.arrays import read_arrays, write_arrays
 
 CENTRAL = "central"
 

@@ -25,9 +25,9 @@ from fedlap_app.graphs.arrays import (
     read_only_csr,
     strings,
 )
-from fedlap_app.graphs.binary import read_arrays, write_arrays
 from fedlap_app.graphs.edges import sort_edges
 from fedlap_app.graphs.kinds import CATEGORY, Kinds, check_kinds, num_inputs
+from fedlap_app.store.arrays import read_arrays, write_arrays
 
 
 @dataclass(frozen=True, eq=False)

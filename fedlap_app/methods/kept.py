@@ -1,7 +1,6 @@
 """What an organisation keeps of a training run in its store, for the newest few runs."""
 
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from fedlap_app.methods.task import Task
 from fedlap_app.models import model_file
 from fedlap_app.models.guesses import Guesses
 from fedlap_app.models.model_file import ModelFile
+from fedlap_app.store import names
 from fedlap_app.store.folders import Store, StoreError
 from fedlap_app.sums.programs import FeatureMoments, Krylov
 
@@ -26,16 +26,14 @@ BASIS = Krylov.name  # the program whose result a model file names
 KEPT = 5  # finished runs of a simulation
 MOST_FINISHED = 50  # finished runs of a deployment, where none of them makes room for another
 MOST_UNFINISHED = 16
-RATION = "ration.json"
-ROUNDS = "rounds.jsonl"  # what an organisation knows of sealed rounds
-GRAPH = "graph"  # what the part was, for a model without a basis that tells
-_PREFIX = "train-"
-_JOB = re.compile(rf"{_PREFIX}\d{{20}}")
+RATION = names.RATION
+ROUNDS = names.ROUNDS  # what an organisation knows of sealed rounds
+GRAPH = names.GRAPH  # what the part was, for a model without a basis that tells
 
 
 def training_job(run_id: int) -> str:
     """Name of the job of one training run; Flower draws the numbers of runs at random."""
-    return f"{_PREFIX}{run_id:020d}"
+    return names.TRAINING(run=run_id)
 
 
 def keep_model(
@@ -65,7 +63,7 @@ def keep_model(
         if not model.basis:
             folder.write(GRAPH, Snapshot.of(organisation.subgraph).pack())
         folder.write(model_file.FILE, model.to_bytes())
-        folder.write_json("evaluation.json", _per_class(evaluation, organisation.subgraph.classes))
+        folder.write_json(names.EVALUATION, _per_class(evaluation, organisation.subgraph.classes))
         if not organisation.deployed:
             for name in _by_end(store)[1][:-KEPT]:
                 store.forget(name)
@@ -98,7 +96,7 @@ def _by_end(store: Store) -> tuple[list[str], list[str]]:
 def _is_finished(store: Store, name: str) -> bool:
     """Whether a run left its last model; what cannot be read for certain is not given up."""
     folder = store.job(name)
-    if not folder.has("model.npz"):
+    if not folder.has(names.MODEL):
         return False
     try:
         return not folder.has(RATION) or bool(folder.read_json(RATION)["finished"])
@@ -118,13 +116,13 @@ def read_guesses(store: Store, task: Task) -> Guesses:
 
 
 def _guesses_file(task: Task) -> str:
-    return f"guesses-{task.stage}.npz"
+    return names.GUESSES(stage=task.stage)
 
 
 def kept_jobs(store: Store) -> list[str]:
     """Training jobs, the one that was written to last at the end."""
-    names = [name for name in store.jobs() if _JOB.fullmatch(name)]
-    return sorted(names, key=lambda name: _written(store.job(name).path))
+    found = [name for name in store.jobs() if name in names.TRAINING]
+    return sorted(found, key=lambda name: _written(store.job(name).path))
 
 
 def _written(folder: Path) -> int:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError
+from fedlap_app.store import names
 
-FILE = "model.npz"
+FILE = names.MODEL
 _ABOUT, _ENCODING = "about", "encoding"
 _FACTS = ("schema", "basis", "data", "features")
 _DAMAGE = (

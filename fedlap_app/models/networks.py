@@ -1,13 +1,16 @@
 """The feature models: GraphSAGE, GCN and an MLP followed by propagation."""
 
+import copy
 import itertools
 import math
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fedlap_app.errors import ConfigError
+from fedlap_app.knobs import handed
 from fedlap_app.models.determinism import seeded
 from fedlap_app.models.sparse import Propagation
 from fedlap_app.models.specs import Kind, ModelSpec
@@ -124,5 +127,21 @@ class Intercept(nn.Module):
 
 def build_model(spec: ModelSpec, seed: int) -> nn.Module:
     """Make a model on the CPU; the same seed gives the same weights on every machine."""
+    given = handed("model", spec.kind)
     with seeded(seed):
+        if given is not None:
+            return _own_model(given, spec)
         return FeatureModel(spec) if spec.num_features else Intercept(spec.num_classes)
+
+
+def _own_model(given: Any, spec: ModelSpec) -> nn.Module:  # noqa: ANN401 - whatever it was
+    """A network that was handed over, or what makes it."""
+    if isinstance(given, nn.Module):
+        return copy.deepcopy(given)
+    made = given(spec.num_features, spec.num_classes)
+    if not isinstance(made, nn.Module):
+        raise ConfigError(
+            f"the model {spec.kind} gave {type(made).__name__} where a torch.nn.Module was "
+            "expected: hand over a network, or what makes one of (features, classes)"
+        )
+    return made

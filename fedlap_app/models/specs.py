@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.knobs import handed
 
 Kind = Literal["sage", "gcn", "decoupled"]
 Dense = Literal["none", "first", "last"]
@@ -72,6 +73,7 @@ class ModelSpec:
     ----------
     kind : "sage" | "gcn" | "decoupled"
         GraphSAGE with mean aggregation; GCN; or an MLP followed by ``hops`` hops of D^-1 (A + I).
+        Also the name of a model that was handed over; it gets what ``decoupled`` gets.
     num_features, num_classes : int
         Width of the input and of the output.
     hidden : tuple of int (default: (64,))
@@ -112,7 +114,8 @@ class ModelSpec:
         return self.num_features, self.num_classes
 
     def __post_init__(self) -> None:
-        _check_choice("The model", self.kind, get_args(Kind))
+        if handed("model", self.kind) is None:
+            _check_choice("The model", self.kind, get_args(Kind))
         _check_count("The number of features", self.num_features, 0)
         _check_count("The number of classes", self.num_classes, 1)
         for width in self.hidden:

@@ -152,7 +152,7 @@ class GraphTensors:
         return cls(
             kind=spec.kind,
             x=features_on(subgraph.features, normalise=spec.input_norm, device=device),
-            propagation=_propagation(_NORMALISATION[spec.kind](links), device),
+            propagation=_propagation(_NORMALISATION.get(spec.kind, random_walk)(links), device),
             targets=torch.from_numpy(targets).to(device),
             labels=subgraph.labels,
             splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},

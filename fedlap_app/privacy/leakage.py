@@ -131,11 +131,6 @@ def false_alarm_of(threshold: ArrayLike, alpha: float) -> Values:
     return _tail((np.asarray(threshold) + alpha / 2.0) / math.sqrt(alpha))
 
 
-def threshold_of(recall: ArrayLike, alpha: float) -> Values:
-    """Threshold gamma that finds a share of the edges: the inverse of `recall_of`."""
-    return np.asarray(alpha / 2.0 - math.sqrt(alpha) * ndtri(np.asarray(recall)), dtype=np.float64)
-
-
 def precision_at(recall: ArrayLike, alpha: float, density: float) -> Values:
     """Share of the called pairs that are edges, p TPR / (p TPR + (1 - p) FPR), by the recall."""
     check_density(density)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import DataError, FedLapError
+from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
 
-FILE = "ledger.json"
+FILE = names.LEDGER
 FORMAT = 1
 SENT, RECEIVED = "sent", "received"
 SERVER, RECIPIENT, MEMBERS, NOBODY = "server", "recipient", "all members", "nobody"

@@ -14,9 +14,10 @@ import numpy as np
 
 from fedlap_app.errors import RunError
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
 
-FILE = "consent.json"
+FILE = names.CONSENT
 _MOST_GRAPHS = 256
 _MOST_JOBS = 16
 

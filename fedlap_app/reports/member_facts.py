@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.api.prediction import predict_part
-from fedlap_app.api.stores import find_basis, read_model, roots_of
+from fedlap_app.api.stores import find_basis, kept_files, read_model, roots_of
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.organisation import read_organisation
@@ -23,7 +23,7 @@ from fedlap_app.privacy import tally
 from fedlap_app.privacy.consent import FEATURES, VECTORS, count_mark
 from fedlap_app.privacy.policy import SAFE, Policy, read_policy
 from fedlap_app.settings import Settings, parse_settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.studies.audit.ledger_report import job_report
 from fedlap_app.sums.job.bases import FinishedBasis
 
@@ -126,7 +126,7 @@ def of_part(
     """
     basis = find_basis(stores, part, model.basis) if model.basis else None
     found = predict_part(part, model, basis)
-    store = next((each for each in stores if (each / "jobs").is_dir()), stores[0])
+    store = next((each for each in stores if (each / names.JOBS).is_dir()), stores[0])
     return MemberFacts(
         part=part,
         settings=parse_settings(model.config),
@@ -141,14 +141,11 @@ def of_part(
 
 def model_in(store: Path, run_id: int) -> Path:
     """Where a store keeps the model of a run."""
-    return store / "jobs" / training_job(run_id) / FILE
+    return store / names.JOBS / training_job(run_id) / FILE
 
 
 def _newest(folder: Path, stores: Sequence[Path]) -> ModelFile:
-    found = sorted(
-        (path for store in stores for path in store.glob(f"jobs/train-*/{FILE}")),
-        key=lambda path: path.stat().st_mtime_ns,
-    )
+    found = kept_files(stores, FILE)
     if not found:
         raise DataError(
             f"{folder} has no model in its store yet: take part in a run first, or name the run "
@@ -159,9 +156,7 @@ def _newest(folder: Path, stores: Sequence[Path]) -> ModelFile:
 
 def _rounds(store: Path) -> list[dict[str, Any]]:
     """Rounds that the newest training job noted; a damaged line is left out."""
-    files = sorted(
-        store.glob("jobs/train-*/rounds.jsonl"), key=lambda each: each.stat().st_mtime_ns
-    )
+    files = kept_files([store], names.ROUNDS)
     rows = []
     for line in files[-1].read_text(encoding="utf-8").splitlines() if files else ():
         with suppress(ValueError):

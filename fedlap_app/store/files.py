@@ -5,11 +5,13 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from fedlap_app.errors import UnwritableError
+from fedlap_app.errors import RunError, UnwritableError
+from fedlap_app.store import names
 
 OWNER_ONLY = 0o600
 MOST_LOG_BYTES = 2**23
@@ -31,22 +33,38 @@ def write_private(path: Path, *content: bytes | memoryview, durable: bool = True
     durable
         Whether it must survive a power failure (default: True).
     """
-    _write_whole(path, content, durable=durable, mode=OWNER_ONLY)
+    with replaced(path, durable=durable) as file:
+        file.writelines(content)
 
 
 def write_shared(path: Path, content: bytes) -> None:
     """The same for a file that is no secret: who may read it is the process' own choice."""
-    _write_whole(path, (content,), durable=False, mode=0o666)
+    with replaced(path, durable=False, mode=0o666) as file:
+        file.write(content)
 
 
-def _write_whole(
-    path: Path, content: Iterable[bytes | memoryview], *, durable: bool, mode: int
-) -> None:
-    part = path.with_name(f".{path.name}.part")
+@contextmanager
+def replaced(
+    path: Path, *, durable: bool, mode: int = OWNER_ONLY, writer: str = ""
+) -> Iterator[BinaryIO]:
+    """A new file that takes the place of an old one when all of it is written.
+
+    Parameters
+    ----------
+    path
+        Where it is; its folder is made when it is missing.
+    durable
+        Whether it must survive a power failure.
+    mode
+        Who may read it (default: its owner).
+    writer
+        Who writes, where several may do so at once (default: a lock sees to it that none does).
+    """
+    part = path.with_name(names.unfinished(path.name, writer))
     part.unlink(missing_ok=True)
     try:
-        with os.fdopen(_opened(part, _NEW, mode), "wb") as file:
-            file.writelines(content)
+        with os.fdopen(opened(part, _NEW, mode), "wb") as file:
+            yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
@@ -66,8 +84,8 @@ def swap_private(path: Path, content: bytes) -> None:
     for the next time: to overwrite blocks and to move names costs a tenth of making a new file.
     """
     folder, _, name = os.fspath(path).rpartition(os.sep)
-    part = f"{folder}{os.sep}.{name}.part"
-    handle = _opened(part, os.O_WRONLY | os.O_CREAT)
+    part = f"{folder}{os.sep}{names.unfinished(name)}"
+    handle = opened(part, os.O_WRONLY | os.O_CREAT)
     try:
         if os.pwrite(handle, content, 0) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -93,7 +111,7 @@ def append_lines(path: Path, *lines: str) -> None:
     Whoever can send messages can fill a log.
     """
     full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
-    handle = _opened(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if full else os.O_APPEND))
+    handle = opened(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if full else os.O_APPEND))
     with os.fdopen(handle, "w" if full else "a", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
 
@@ -120,12 +138,21 @@ def writing(name: str) -> Iterator[None]:
         ) from error
 
 
+def unreadable(path: str, error: object) -> RunError:
+    """What to say of a file of a job that cannot be read."""
+    reason = error.strerror or "it is cut" if isinstance(error, OSError) else error
+    return RunError(
+        f"{Path(path).name} of the store cannot be read ({reason}): was the store changed? Start "
+        "a new job"
+    )
+
+
 def is_private(path: Path) -> bool:
     """Whether nobody but the owner may read or write the file."""
     return not stat.S_IMODE(path.stat().st_mode) & 0o077
 
 
-def _opened(path: Path | str, flags: int, mode: int = OWNER_ONLY) -> int:
+def opened(path: Path | str, flags: int, mode: int = OWNER_ONLY) -> int:
     """Open a file in a folder that is made when it is missing."""
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, flags, mode)

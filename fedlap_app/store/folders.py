@@ -1,24 +1,19 @@
 """The client store: a local folder with one lock, atomic writes and one folder a job."""
 
-import fcntl
-import io
 import json
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from fedlap_app.errors import ConfigError, FedLapError
+from fedlap_app.store import names
 from fedlap_app.store.files import append_lines, write_private, writing
+from fedlap_app.store.locks import Lock
 
-MARKER = "fedlap-store"
 _SAYS = "A client store of FedLap: `fedlap clean-store` makes room in it.\n"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -49,40 +44,39 @@ class Store:
     @contextmanager
     def lock(self, timeout: float = 60.0) -> Iterator[None]:
         """Hold the store's only lock, so that two processes never work on one store."""
-        _acquire(self._lock_file.fileno(), self.root, timeout)
+        if not self._lock.take(timeout):
+            raise StoreError(
+                f"the client store {self.root} is in use by another process for over "
+                f"{timeout:g} s: end that process or set another store-dir"
+            )
         try:
             yield
         finally:
-            fcntl.flock(self._lock_file.fileno(), fcntl.LOCK_UN)
+            self._lock.release()
 
     @cached_property
-    def _lock_file(self) -> IO[str]:
+    def _lock(self) -> Lock:
         # Open as long as the store: a message in the offline phase takes a few milliseconds.
-        with writing("lock"):
-            file = (self.root / "lock").open("a")
-        marker = self.root / MARKER
+        with writing(names.LOCK):
+            lock = Lock(self.root / names.LOCK)
+        marker = self.root / names.MARKER
         if not marker.exists():
-            with writing(MARKER):
+            with writing(names.MARKER):
                 write_private(marker, _SAYS.encode(), durable=False)
-        return file
+        return lock
 
     def job(self, job: str) -> "Folder":
         """Folder of one job."""
-        return Folder(self.root / "jobs" / _safe(job))
+        return Folder(self.root / names.JOBS / _safe(job))
 
     def jobs(self) -> list[str]:
         """Names of the jobs that have a folder."""
-        found = (self.root / "jobs").glob("*")
+        found = (self.root / names.JOBS).glob("*")
         return sorted(each.name for each in found if each.is_dir() and not each.is_symlink())
 
     def forget(self, job: str) -> None:
         """Delete the folder of a job."""
-        shutil.rmtree(self.root / "jobs" / _safe(job), ignore_errors=True)
-
-    @property
-    def common(self) -> "Folder":
-        """Folder of what is not bound to a job."""
-        return Folder(self.root / "common")
+        shutil.rmtree(self.root / names.JOBS / _safe(job), ignore_errors=True)
 
 
 class Folder:
@@ -130,22 +124,6 @@ class Folder:
         except ValueError:
             raise StoreError(f"{self.path / name} is damaged: delete it and run again") from None
 
-    def write_array(self, name: str, array: NDArray[Any]) -> Path:
-        """Write one array in numpy's own format."""
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        return self.write(name, buffer.getvalue())
-
-    def read_array(self, name: str) -> NDArray[Any]:
-        """Read an array, memory-mapped and read-only."""
-        try:
-            array: NDArray[Any] = np.load(
-                self.path / _safe(name), mmap_mode="r", allow_pickle=False
-            )
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.path / name} cannot be read: {error}") from None
-        return array
-
 
 def _safe(name: str) -> str:
     """Refuse names that could leave the store."""
@@ -154,19 +132,3 @@ def _safe(name: str) -> str:
             f"'{name}' cannot name a file of the store: use letters, digits, '.', '_' and '-'"
         )
     return name
-
-
-def _acquire(descriptor: int, root: Path, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if time.monotonic() > deadline:
-                raise StoreError(
-                    f"the client store {root} is in use by another process for over "
-                    f"{timeout:g} s: end that process or set another store-dir"
-                ) from None
-            time.sleep(0.01)
-        else:
-            return

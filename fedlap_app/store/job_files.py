@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.store.files import write_private, writing
+from fedlap_app.errors import ProtocolError
+from fedlap_app.store.files import opened, unreadable, write_private, writing
 from fedlap_app.store.newest import Newest, write_all
 from fedlap_app.store.packing import Data, pack, pieces, unpack
 
@@ -58,13 +58,13 @@ class JobFiles:
             with Path(self.at(name)).open("rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise _unreadable(self.at(name), error) from None
+            raise unreadable(self.at(name), error) from None
         return unpack(memoryview(content), count)
 
     def write_at(self, name: str, offset: int, content: Sequence[Data]) -> None:
         """Write into a file that may be torn, because nothing counts on its content yet."""
         with writing(f"{self.prefix}{name}"):
-            handle = _private(self.at(name), os.O_WRONLY)
+            handle = opened(self.at(name), os.O_WRONLY | os.O_CREAT)
             try:
                 write_all(handle, content, offset)
                 if self.durable:
@@ -79,9 +79,9 @@ class JobFiles:
                 file.seek(offset)
                 content = file.read(size)
         except OSError as error:
-            raise _unreadable(self.at(name), error) from None
+            raise unreadable(self.at(name), error) from None
         if len(content) < size:
-            raise _unreadable(self.at(name), "it is cut")
+            raise unreadable(self.at(name), "it is cut")
         return content
 
     def drop(self, *names: str) -> None:
@@ -111,20 +111,3 @@ def unpack_arrays(data: Data) -> dict[str, NDArray[np.generic]]:
         arrays[name] = np.frombuffer(part, dtype=np.dtype(kind)).reshape(shape).copy()
         at += size
     return arrays
-
-
-def _unreadable(path: str, error: object) -> RunError:
-    reason = error.strerror or "it is cut" if isinstance(error, OSError) else error
-    return RunError(
-        f"{Path(path).name} of the store cannot be read ({reason}): was the store changed? Start "
-        "a new job"
-    )
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read, in a folder that is made when it is missing."""
-    try:
-        return os.open(path, flags | os.O_CREAT, 0o600)
-    except FileNotFoundError:
-        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(path, flags | os.O_CREAT, 0o600)

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fedlap_app.errors import RunError
-from fedlap_app.store.files import sync, writing
+from fedlap_app.store.files import opened, sync, unreadable, writing
 from fedlap_app.store.packing import Data, Part, pieces, unpack
 
 _HEAD = struct.Struct("<QQ")
@@ -77,7 +76,7 @@ class Newest:
         except FileNotFoundError:
             return Head()
         except OSError as error:
-            raise _unreadable(self._paths[turn], error) from None
+            raise unreadable(self._paths[turn], error) from None
         head = _head(self._handles[turn])
         # A file that was cut holds no record.
         whole = os.fstat(self._handles[turn]).st_size >= _HEAD.size + head.size
@@ -85,8 +84,7 @@ class Newest:
 
     def _open(self, turn: int) -> int:
         if turn not in self._handles:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._handles[turn] = os.open(self._paths[turn], os.O_RDWR | os.O_CREAT, 0o600)
+            self._handles[turn] = opened(self._paths[turn], os.O_RDWR | os.O_CREAT)
             if self._durable:
                 sync(self._folder)
         return self._handles[turn]
@@ -113,7 +111,7 @@ class Newest:
         try:
             content = _read(self._handles[number % 2], size)
         except OSError as error:
-            raise _unreadable(self._paths[number % 2], error) from None
+            raise unreadable(self._paths[number % 2], error) from None
         return unpack(content, count)
 
     def trim(self) -> None:
@@ -122,13 +120,6 @@ class Newest:
         Path(self._paths[1 - number % 2]).unlink(missing_ok=True)
         if number:
             os.truncate(self._handles[number % 2], _HEAD.size + size)
-
-
-def _unreadable(path: str, error: OSError) -> RunError:
-    return RunError(
-        f"{Path(path).name} of the store cannot be read ({error.strerror}): was the store changed? "
-        "Start a new job"
-    )
 
 
 def _close(handles: dict[int, int]) -> None:

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from fedlap_app.errors import ConfigError
+
 _other: ContextVar[Path | None] = ContextVar("home", default=None)
 
 
@@ -33,6 +35,11 @@ def cache_dir() -> Path:
     return _usual() / "cache"
 
 
+def turns_dir() -> Path:
+    """Locks of runs that share simulated stores."""
+    return home() / "turns"
+
+
 def runs_dir() -> Path:
     """One folder a run."""
     return home() / "runs"
@@ -41,3 +48,16 @@ def runs_dir() -> Path:
 def stores_dir() -> Path:
     """Client stores of simulated organisations."""
     return home() / "stores"
+
+
+def folder_at(path: str | os.PathLike[str], what: str) -> Path:
+    """Make a folder that the caller named."""
+    folder = Path(path).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{what} = '{folder}' cannot be a folder ({error.strerror}): name one that can be "
+            "written"
+        ) from None
+    return folder

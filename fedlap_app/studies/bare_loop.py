@@ -5,16 +5,26 @@ No messages, headers, stores, seals or checks: what the phase takes longer than 
 would write it down for exact arithmetic: it shows what the safeguards of the solver cost.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fedlap_app.spectral.ritz import SmallProblem, solve_small
-from fedlap_app.spectral.solvers import make_solver
+from fedlap_app.spectral.solvers import Solver, make_solver
 from fedlap_app.studies.bare_parts import Array, Blocks, Parts, add, inner
 
 
 def run_bare(parts: Parts) -> tuple[Array, Blocks]:
     """Eigenvalues, and every part's rows of the eigenvectors, by the solver of the phase."""
     parts.prepare()
+    solvers = drive(parts, add)
+    program = parts.program
+    solution = solve_small(solvers[0].problem(), program.kept, program.keep)
+    return solution.eigenvalues, [solver.finish(solution.Y) for solver in solvers]
+
+
+def drive(parts: Parts, total: Callable[[list[Array]], Array]) -> list[Solver]:
+    """All rounds of the solver of the phase; `total` adds the small numbers of all parts."""
     program = parts.program
     settings = program.solver_settings(parts.spec.noise(len(parts.operators)))
     solvers = [
@@ -23,13 +33,12 @@ def run_bare(parts: Parts) -> tuple[Array, Blocks]:
     ]
     while not solvers[0].done:
         mine = [solver.contribute() for solver in solvers]
-        small = add(each.small for each in mine)
+        small = total([each.small for each in mine])
         blocks = [each.block for each in mine if each.block is not None]
         received = parts.exchange(blocks) if blocks else [None] * len(solvers)
         for solver, block in zip(solvers, received, strict=True):
             solver.absorb(block, small)
-    solution = solve_small(solvers[0].problem(), program.kept, program.keep)
-    return solution.eigenvalues, [solver.finish(solution.Y) for solver in solvers]
+    return solvers
 
 
 def run_textbook(parts: Parts) -> tuple[Array, Blocks]:

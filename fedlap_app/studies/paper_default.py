@@ -15,7 +15,7 @@ import numpy as np
 
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.settings import Settings
-from fedlap_app.spectral.solvers import make_solver
+from fedlap_app.studies.bare_loop import drive
 from fedlap_app.studies.bare_parts import Array, Blocks, Parts
 from fedlap_app.studies.offline_bars import PAPER
 from fedlap_app.studies.planning.exchanges import Phase
@@ -119,7 +119,8 @@ def paper_row(settings: Settings, subgraphs: Sequence[Subgraph]) -> dict[str, An
     sums = TensealSums(len(subgraphs))
     parts.use(sums)
     started, computed = time.perf_counter(), time.process_time()
-    _run(parts)
+    # Its own noise is no reason to stop here.
+    drive(parts, lambda smalls: parts.small(smalls) if smalls[0].size else smalls[0])
     wall, cpu = time.perf_counter() - started, time.process_time() - computed
     share = _ciphertexts(settings, subgraphs) / sums.spent.ciphertexts
     up, down = (share * size / len(subgraphs) for size in (sums.spent.up, sums.spent.down))
@@ -138,26 +139,6 @@ def paper_row(settings: Settings, subgraphs: Sequence[Subgraph]) -> dict[str, An
         "cpu_seconds": share * cpu,
         "cpu_seconds_iteration": share * cpu,
     }
-
-
-def _run(parts: TensealParts) -> None:
-    """All rounds of the solver."""
-    program = parts.program
-    # Its own noise is no reason to stop here.
-    settings = program.solver_settings(parts.spec.noise(len(parts.operators)))
-    solvers = [
-        make_solver(program.solver, operator, settings, start)
-        for operator, start in zip(parts.operators, parts.start(), strict=True)
-    ]
-    while not solvers[0].done:
-        mine = [solver.contribute() for solver in solvers]
-        small = mine[0].small
-        if small.size:
-            small = parts.small([each.small for each in mine])
-        blocks = [each.block for each in mine if each.block is not None]
-        received = parts.exchange(blocks) if blocks else [None] * len(solvers)
-        for solver, block in zip(solvers, received, strict=True):
-            solver.absorb(block, small)
 
 
 def _lengths(settings: Settings, subgraphs: Sequence[Subgraph]) -> Iterator[list[int]]:

@@ -19,7 +19,7 @@ from fedlap_app.flower.server.parts import subgraphs_of
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.settings import Settings
-from fedlap_app.spectral import reference
+from fedlap_app.studies import true_spectrum
 from fedlap_app.sums.job.bases import FinishedBasis
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def compare(
     if whole.directed and spec.operator != "directed":
         adjacency = adjacency.maximum(whole.in_adjacency()).tocsr()
     options: dict[str, Any] = {"self_loops": spec.loops, "regulariser": spec.shift}
-    operator = reference.whole_operator(spec.operator, adjacency, **options)
+    operator = true_spectrum.whole_operator(spec.operator, adjacency, **options)
     vectors = _in_order(whole, subgraphs, rows)
     if spec.operator == "rw":
         # The presented vectors are D^-1/2 times orthonormal ones.
@@ -139,11 +139,11 @@ def compare(
     images = np.asarray(operator @ vectors)
     quotients = np.sum(vectors * images, axis=0) / np.diag(gram)
     rank = vectors.shape[1]
-    _, true = reference.eigenspace(spec.operator, adjacency, rank, spec.keep, **options)
+    _, true = true_spectrum.eigenspace(spec.operator, adjacency, rank, spec.keep, **options)
     return {
         "orthogonality": float(np.linalg.norm(np.eye(rank) - gram, 2)),
         "residual_max": float(np.linalg.norm(images - vectors * quotients, axis=0).max()),
-        "capture": reference.capture(vectors, true),
+        "capture": true_spectrum.capture(vectors, true),
     }
 
 

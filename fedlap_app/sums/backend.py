@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import shake_256
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedlap_app.errors import ConfigError, ProtocolError
 from fedlap_app.sums.checks import SLOTS
+from fedlap_app.sums.facts import Facts
 from fedlap_app.sums.header import Header, Place, Sum, packed_part, require_equal
 from fedlap_app.sums.kdf import encode
 from fedlap_app.sums.keyring import KeyRing
@@ -98,7 +98,7 @@ class Sheet:
         self.rooms = {name: part[:-SLOTS] for name, part in self.parts.items()}
 
 
-class SumBackend(ABC):
+class SumBackend(Facts, ABC):
     """What one member does with sums: seal its contributions and open what is meant for it.
 
     Parameters
@@ -112,9 +112,6 @@ class SumBackend(ABC):
     ledger : PadLedger, optional
         Shared by the objects of one member in one process (default: a new one).
     """
-
-    name: ClassVar[str]
-    profiles: ClassVar[tuple[str, ...]]
 
     def __init__(
         self,
@@ -297,21 +294,6 @@ class SumBackend(ABC):
     def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
         """Seal in place the numbers of one contribution, and fill the check slots behind them."""
         raise TypeError(f"{type(self).__name__} seals sheets as a whole")
-
-    @classmethod
-    def body_bytes(cls, profile: str, this: Sum, *, summed: bool) -> int:
-        """Bytes of a sum or of one contribution to it, header not counted."""
-        return 8 * (this.length + SLOTS)
-
-    @classmethod
-    def new_public_key(cls, profile: str, seed: bytes) -> bytes:
-        """Public key for the block sums of a member, drawn for a secret seed; empty: no need."""
-        return b""
-
-    @classmethod
-    def public_key_bytes(cls, profile: str) -> int:
-        """Bytes of such a key."""
-        return 0
 
     @abstractmethod
     def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:

@@ -10,7 +10,7 @@ from fedlap_app.sums.ckks.backend import CkksAccumulator, CkksBackend
 from fedlap_app.sums.ckks.parameters import CKKS_4096
 from fedlap_app.sums.ckks.profiles import CAPACITIES, without_pads
 from fedlap_app.sums.ckks.tenseal_backend import TensealAccumulator, TensealBackend
-from fedlap_app.sums.header import Header, Sum
+from fedlap_app.sums.header import Header
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.mask import MaskAccumulator, MaskBackend
 from fedlap_app.sums.pads import PadLedger
@@ -25,6 +25,11 @@ _BACKENDS: dict[str, tuple[type[SumBackend], type[Accumulator]]] = {
 AUTO = "auto"
 
 
+def backend_class(name: str, profile: str = "") -> type[SumBackend]:
+    """Class of a back end, by which its facts are asked."""
+    return _find(name, profile)[0]
+
+
 def _find(name: str, profile: str = "") -> tuple[type[SumBackend], type[Accumulator]]:
     if name == _CKKS and profile in TensealBackend.profiles:
         return TensealBackend, TensealAccumulator
@@ -37,7 +42,7 @@ def _find(name: str, profile: str = "") -> tuple[type[SumBackend], type[Accumula
 
 def profiles_of(backend: str) -> tuple[str, ...]:
     """Profiles of a back end that a run may choose; the first is its usual one."""
-    return tuple(CAPACITIES) if backend == _CKKS else _find(backend)[0].profiles
+    return tuple(CAPACITIES) if backend == _CKKS else backend_class(backend).profiles
 
 
 def require_profile(backend: str, profile: str, *, no_pads: bool) -> None:
@@ -85,29 +90,14 @@ def make_backend(
     ledger: PadLedger | None = None,
 ) -> SumBackend:
     """Back end of one member; the parameters are those of `SumBackend`."""
-    return _find(name, profile)[0](keys, profile=profile, senders=senders, ledger=ledger)
+    return backend_class(name, profile)(keys, profile=profile, senders=senders, ledger=ledger)
 
 
 def names_of(backend: str, profile: str) -> tuple[str, str]:
     """Back end and profile as headers name them."""
-    return backend, profile or _find(backend)[0].profiles[0]
+    return backend, profile or backend_class(backend).profiles[0]
 
 
 def make_accumulator(header: Header, senders: Callable[[str], Sequence[str]]) -> Accumulator:
     """Accumulator of the server; the parameters are those of `Accumulator`."""
     return _find(header.backend, header.profile)[1](header, senders)
-
-
-def new_public_key(backend: str, profile: str, seed: bytes) -> bytes:
-    """Public key for the block sums of a member, drawn for a secret seed; empty: none is needed."""
-    return _find(backend, profile)[0].new_public_key(profile, seed)
-
-
-def body_bytes(backend: str, profile: str, this: Sum, *, summed: bool) -> int:
-    """Bytes of a sum or of one contribution to it, header not counted."""
-    return _find(backend, profile)[0].body_bytes(profile, this, summed=summed)
-
-
-def public_key_bytes(backend: str, profile: str) -> int:
-    """Bytes of such a key."""
-    return _find(backend, profile)[0].public_key_bytes(profile)

@@ -76,11 +76,6 @@ class EdgeComparison:
     only_theirs: int
     unmatched: tuple[int, ...] = field(repr=False)
 
-    @property
-    def agrees(self) -> bool:
-        """Whether both lists are the same."""
-        return not self.only_mine and not self.only_theirs
-
 
 class EdgeHashes:
     """Keyed hashes of the edges that one organisation shares with one partner.

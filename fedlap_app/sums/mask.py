@@ -24,11 +24,6 @@ _FRACTION_BITS = {"q44": 44, "q36": 36}
 _GROUP = ""
 
 
-def fraction_bits(profile: str) -> int:
-    """Fraction bits of a profile; the usual ones of any other name."""
-    return _FRACTION_BITS.get(profile, 44)
-
-
 class MaskBackend(SumBackend):
     """Seal by adding pads, open by taking them off.
 
@@ -38,6 +33,11 @@ class MaskBackend(SumBackend):
 
     name: ClassVar[str] = "mask"
     profiles: ClassVar[tuple[str, ...]] = tuple(_FRACTION_BITS)
+
+    @classmethod
+    def fraction_bits(cls, profile: str) -> int:
+        """Fraction bits of a profile; empty: the usual one."""
+        return _FRACTION_BITS[profile or cls.profiles[0]]
 
     def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
         to_fixed(part[: -checks.SLOTS], _FRACTION_BITS[self.profile], this.contributors)

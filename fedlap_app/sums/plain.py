@@ -29,6 +29,7 @@ class PlainBackend(SumBackend):
 
     name: ClassVar[str] = "plain"
     profiles: ClassVar[tuple[str, ...]] = ("float64",)
+    sealed: ClassVar[bool] = False  # its precision is that of `mask`, so that both decide alike
 
     @property
     def weakness(self) -> str:

@@ -28,8 +28,7 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import VECTORS
 from fedlap_app.privacy.ledger import Entry
-from fedlap_app.spectral.schedule import Round
-from fedlap_app.spectral.solvers import Contribution
+from fedlap_app.spectral.solvers import Contribution, Round
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.price import Stated
 from fedlap_app.sums.job.results import Facts, Results
@@ -209,6 +208,8 @@ class Program(ABC):
         Whether the server learns who shares nodes with whom.
     least_members
         Members without whom it makes no sense.
+    kept_as
+        What the files of its results in a store begin with; empty: it leaves none.
     lasting
         Whether a result is used again even where a run asks for a new basis.
     """
@@ -222,6 +223,7 @@ class Program(ABC):
     block_sums: ClassVar[str] = "block sums"
     shows_holders: ClassVar[bool] = False
     least_members: ClassVar[int] = 2
+    kept_as: ClassVar[str] = ""
     lasting: ClassVar[bool] = False
 
     @classmethod

@@ -12,7 +12,7 @@ import torch
 import fedlap_app as fedlap
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.graph import join
-from fedlap_app.spectral import reference
+from tests.spectral import reference
 
 
 @pytest.fixture(scope="module")

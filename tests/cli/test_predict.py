@@ -32,6 +32,8 @@ def test_the_basis_is_found_in_the_stores_of_the_run(tmp_path, where):
     found = command("predict", str(bank), "--run", folder)
     run = fedlap.open_run(folder)
     assert found["accuracy_test"] == pytest.approx(run.scores.loc["bank-01", "test"])
+    # Without the run folder it is the newest model in the organisation's store.
+    assert command("predict", str(bank), *stores)["accuracy_test"] == found["accuracy_test"]
     with (bank / "predictions.csv").open() as file:
         rows = list(csv.DictReader(file))
     frame = run.predict("bank-01")
@@ -49,6 +51,17 @@ def test_a_saved_run_has_the_basis_inside(tmp_path):
     run.save(tmp_path / "run")
     found = command("predict", str(tmp_path / "orgs" / "bank-00"), "--run", str(tmp_path / "run"))
     assert found["accuracy_test"] == pytest.approx(run.scores.loc["bank-00", "test"])
+
+
+def test_stores_that_have_moved_are_named(tmp_path):
+    fedlap.load("banks", clients=3, accounts=240).save(tmp_path / "orgs")
+    before, now = tmp_path / "before", tmp_path / "now"
+    report = command("train", "--data", str(tmp_path / "orgs"), *SMALL, "--store-dir", str(before))
+    before.rename(now)
+    words = ["predict", str(tmp_path / "orgs" / "bank-01"), "--run", report["run_folders"][0]]
+    assert CliRunner().invoke(main, words).exit_code == 2
+    for place in (now, now / "bank-01"):
+        assert command(*words, "--store-dir", str(place))["nodes"] > 0
 
 
 def rows_of(folder):

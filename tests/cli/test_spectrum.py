@@ -10,7 +10,7 @@ from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
 from fedlap_app.graphs.graph import join
 from fedlap_app.settings import Settings
-from fedlap_app.spectral import reference
+from tests.spectral import reference
 
 SMALL = ("--dataset", "banks", "--accounts", "240", "--clients", "3", "--vectors", "12")
 KEYS = {

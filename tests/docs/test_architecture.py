@@ -75,6 +75,8 @@ quick |= dict(vectors=6, block=3)
 basis = fedlap.train(orgs, "fedlap+", backend="loud", solver="again", **quick).basis("bank-00")
 usual = fedlap.train(orgs, "fedlap+", backend="mask", **quick).basis("bank-00")
 assert abs(basis.eigenvalues - usual.eigenvalues).max() < 1e-6
+from fedlap_app.studies.planning.columns import COLUMNS
+assert "loud" in COLUMNS
 print("followed")
 """
 CHANGES = {
@@ -98,7 +100,6 @@ CHANGES = {
             "Again, ",
             "from fedlap_app.spectral.solvers.again import Again\n",
         ),
-        "fedlap_app/spectral/schedule.py": ("steps = {", '"again": _block_lanczos, '),
     },
     "program": {
         "fedlap_app/sums/programs/twice.py": PROGRAM,
@@ -122,7 +123,6 @@ CHANGES = {
             "",
             '    patience_of_job: int = knob(0, "days", low=0)\n',
         ),
-        "pyproject.toml": ("[tool.flwr.app.config]\n", "# days\npatience-of-job = 0\n"),
     },
 }
 

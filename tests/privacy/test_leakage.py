@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from scipy.stats import norm
 
 from fedlap_app.errors import ConfigError, DataError
@@ -25,11 +26,15 @@ from fedlap_app.privacy.leakage import (
     precision_at,
     recall_at,
     recall_of,
-    threshold_of,
     worst_case_auc,
 )
 
 CORA = Density(2708, 5278, 10556)
+
+
+def threshold_of(recall, alpha):
+    """Threshold gamma that finds a share of the edges: the inverse of `recall_of`."""
+    return alpha / 2.0 - math.sqrt(alpha) * ndtri(recall)
 
 
 def federation(name: str, *, directed: bool = False) -> list[Subgraph]:

@@ -8,8 +8,8 @@ from scipy.special import ndtr
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.privacy.leakage import alpha_of, auc_of, largest_sum
-from fedlap_app.spectral import reference
 from fedlap_app.studies.audit.leverages import Leverages, leverages_of
+from tests.spectral import reference
 
 
 @settings(max_examples=60, deadline=None)

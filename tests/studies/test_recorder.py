@@ -5,12 +5,12 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.graph import join
 from fedlap_app.privacy.solvable import determined
 from fedlap_app.settings import parse_settings
-from fedlap_app.spectral import reference
 from fedlap_app.studies.attacks.curious import attack_curious, estimate_entries
 from fedlap_app.studies.attacks.scores import curve_of
 from fedlap_app.studies.attacks.views import form_coalition
 from fedlap_app.studies.recorder import record_run
 from fedlap_app.sums.job import live
+from tests.spectral import reference
 
 
 def recorded(**changes):

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from fedlap_app.sums.choice import new_public_key
+from fedlap_app.sums.choice import backend_class
 from fedlap_app.sums.kdf import derive, digest
 from fedlap_app.sums.keyring import KeyRing
 
@@ -15,7 +15,7 @@ def _rings(count, seed=b"a seed for tests"):
     job = digest("job", seed)[:16].hex()
     group = derive(seed, "group")
     seeds = {name: derive(seed, "sum key", name) for name in names}
-    public = {name: new_public_key("ckks", "", seeds[name]) for name in names}
+    public = {name: backend_class("ckks", "").new_public_key("", seeds[name]) for name in names}
     return tuple(
         KeyRing(
             me=me,

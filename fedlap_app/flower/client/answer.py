@@ -15,7 +15,7 @@ from fedlap_app.errors import DataError, FedLapError, UnwritableError
 from fedlap_app.flower.client.organisation import organisation_of
 from fedlap_app.graphs.organisation import read_organisation
 from fedlap_app.methods.organisation import Organisation
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.store.folders import Folder, StoreError
 
 Handler = Callable[[Organisation, RecordDict], RecordDict]
@@ -130,10 +130,10 @@ def _write_details(error: Exception, context: Context) -> Path | None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     trace = "".join(traceback.format_exception(error))
     try:
-        folder.append_line("errors.log", f"{now} {error}\n{trace}")
+        folder.append_line(names.ERRORS, f"{now} {error}\n{trace}")
     except OSError:
         return None
-    return folder.path / "errors.log"
+    return folder.path / names.ERRORS
 
 
 def _details_folder(context: Context) -> Path:

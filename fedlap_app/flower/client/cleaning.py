@@ -8,41 +8,52 @@ organisation is another one.
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.methods.kept import kept_jobs
-from fedlap_app.store.folders import MARKER, Store
+from fedlap_app.store import names
+from fedlap_app.store.folders import Store
 from fedlap_app.sums.identity import is_identity_file
+from fedlap_app.sums.programs import PROGRAMS
 
 KINDS = ("models", "bases", "jobs", "leftovers")
 _DAY = 86_400.0
 _LOCK_SECONDS = 5.0
-_HASH = "[0-9a-f]{32}"
-_OF_RESULT = re.compile(rf"(?:basis|neighbour-sums|feature-moments)-{_HASH}")
-_OF_JOB = re.compile(rf"offline-(?:({_HASH})-(?:answered-[01]|columns|order)|(card))")
-_SERIES = "settled|listed|reply-even|reply-odd|best|kept"
-_OF_TRAINING = re.compile(
-    rf"training-({_HASH})-(?:(?:{_SERIES})-[01]|home|said)|(trainings-{_HASH})"
-)
-_LEDGER = re.compile(rf"offline-{_HASH}")
-_POST = rf"(?:own|common|reply)-(?:{_HASH}|none)-\d+(?:-\d+)?"
-_KEPT_OF_JOB = r"model\.npz|evaluation\.json|guesses-\d+\.npz|moments-\d+-\d+\.npz|[a-z0-9_]{8}"
-_PART_OF_JOB = re.compile(rf"\.(?:(?:{_KEPT_OF_JOB})\.part|(?:ledger|ration)\.json\.(?:part|old))")
-_COUNTS = r"(?:consent|begun|runs)\.json"
-# Unfinished writes count as leftovers but for those of keys.
-_LEFTOVERS = {
-    "": re.compile(
-        rf"errors\.log|\.(?:{_OF_RESULT.pattern}|{_OF_JOB.pattern})\.part"
-        rf"|\.{_COUNTS}\.(?:part|old)"
-    ),
-    "offline": re.compile(r"(?:missing-organisations|edge-mismatch|consent)\.log"),
-    "offline/post": re.compile(rf"{_POST}|\.{_POST}\.part"),
-    f"jobs/train-{'[0-9]' * 20}": _PART_OF_JOB,
-    f"jobs/offline-{'[0-9a-f]' * 32}": _PART_OF_JOB,
-}
+_KEPT = {program.kept_as for program in PROGRAMS.values()} - {""}
+_WRITTEN_WHOLE = {names.MODEL, names.EVALUATION, names.GRAPH, names.LEDGER, names.RATION}
+_RELEASE_BEFORE = re.compile("[a-z0-9_]{8}")  # what its unfinished files in a job were called
+
+
+def _is_result(name: str) -> bool:
+    fields = names.RESULT.read(name)
+    return fields is not None and fields["kind"] in _KEPT
+
+
+def _job_of(name: str) -> str:
+    """The unfinished job that a file is of; empty: none."""
+    for kind, field in (
+        (names.PHASE_FILE, "job"), (names.PENDING, "what"), (names.SEALED_FILE, "job"),
+    ):  # fmt: skip
+        if fields := kind.read(name):
+            return fields[field]
+    return name if name in names.KEYS else ""
+
+
+def _is_of_store(name: str) -> bool:
+    known = (names.PHASE_FILE, names.PENDING, names.SEALED_FILE, names.COUNTS)
+    return _is_result(name) or any(name in kind for kind in known)
+
+
+def _is_of_job(name: str) -> bool:
+    known = (_WRITTEN_WHOLE, names.GUESSES, names.MOMENTS)
+    return any(name in kind for kind in known) or _RELEASE_BEFORE.fullmatch(name) is not None
+
+
+def _is_part(name: str) -> bool:
+    return name in names.PART
 
 
 @dataclass(frozen=True)
@@ -77,12 +88,12 @@ def store_of(folder: Path) -> Path:
 
 def is_store(root: Path) -> bool:
     """Whether a folder is a client store beyond doubt; a file `lock` alone may be anyone's."""
-    if (root / MARKER).is_file() or is_identity_file(root / "offline" / "identity"):
+    if (root / names.MARKER).is_file() or is_identity_file(root / names.OFFLINE / names.IDENTITY):
         return True
     # Simulated stores from before there was a marker.
-    return (root / "lock").is_file() and (
-        any(_OF_RESULT.fullmatch(path.name) for path in root.glob("*-*"))
-        or any(_LEDGER.fullmatch(path.name) for path in root.glob("jobs/offline-*"))
+    return (root / names.LOCK).is_file() and (
+        any(_is_result(path.name) for path in root.glob("*-*"))
+        or any(name in names.PHASE for name in Store(root).jobs())
         or bool(kept_jobs(Store(root)))
     )
 
@@ -118,30 +129,45 @@ def measured(items: Sequence[Item]) -> dict[str, tuple[int, int]]:
 
 
 def _items(store: Store) -> Iterator[Item]:
+    root = store.root
     for name in kept_jobs(store):
         yield _item("models", name, store.job(name).path)
-    for path, _ in _named(store.root, "", _OF_RESULT):
-        yield _item("bases", path.name, path)
     jobs: dict[str, list[Path]] = {}
-    for pattern in (_OF_JOB, _OF_TRAINING):
-        for path, match in _named(store.root, "", pattern):
-            jobs.setdefault(match[1] or match[2], []).append(path)
+    for path in _files(root):
+        if _is_result(path.name):
+            yield _item("bases", path.name, path)
+        if job := _job_of(path.name):
+            jobs.setdefault(job, []).append(path)
     for name, paths in jobs.items():
         yield _item("jobs", name, *paths)
-    for folder, pattern in _LEFTOVERS.items():
-        for path, _ in _named(store.root, folder, pattern):
-            yield _item("leftovers", path.name, path)
+    for path in _leftovers(store):
+        yield _item("leftovers", path.name, path)
 
 
-def _named(
-    root: Path, folder: str, pattern: re.Pattern[str]
-) -> Iterator[tuple[Path, re.Match[str]]]:
-    """Files of a folder of the store whose whole names fit; none that a link leads to."""
-    for path in sorted(root.glob(f"{folder}/*" if folder else "*")):
-        match = pattern.fullmatch(path.name)
-        linked = path.is_symlink() or (path.parent != root and path.parent.is_symlink())
-        if match and path.is_file() and not linked:
-            yield path, match
+def _leftovers(store: Store) -> Iterator[Path]:
+    """Logs, parts of messages and unfinished files; those of keys stay."""
+    offline = store.root / names.OFFLINE
+    yield from _files(store.root, lambda name: name == names.ERRORS, _is_of_store)
+    yield from _files(offline, lambda name: name in names.LOGS)
+    yield from _files(offline / names.POST, _is_part, _is_part)
+    for job in store.jobs():
+        if job in names.TRAINING or job in names.PHASE:
+            yield from _files(store.job(job).path, unfinished=_is_of_job)
+
+
+def _files(
+    folder: Path,
+    whole: Callable[[str], bool] | None = None,
+    unfinished: Callable[[str], bool] | None = None,
+) -> Iterator[Path]:
+    """Files of a folder with such names (default: all); none that a link leads to."""
+    for path in sorted(folder.glob("*")) if not folder.is_symlink() else ():
+        fits = (whole is None and unfinished is None) or any(
+            fit is not None and fit(name)
+            for fit, name in ((whole, path.name), (unfinished, names.finished(path.name)))
+        )
+        if fits and path.is_file() and not path.is_symlink():
+            yield path
 
 
 def _item(kind: str, name: str, *paths: Path) -> Item:

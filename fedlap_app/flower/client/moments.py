@@ -6,7 +6,6 @@ client during a run, which costs no disk.
 """
 
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from fedlap_app.flower.records import to_arrays
 from fedlap_app.methods.kept import training_job
 from fedlap_app.methods.task import Task
+from fedlap_app.store import names
 from fedlap_app.store.folders import Folder, Store, StoreError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _MOMENTS = "moments"
 _MADE_IN = "moments-of"
-_FILE = re.compile(r"moments-(\d+)-(\d+)\.npz")
 
 Moments = Mapping[str, NDArray[np.float32]]
 
@@ -110,9 +109,9 @@ class StoredMoments:
         return self.store.job(training_job(self.task.run))
 
     def _file(self, number: int) -> str:
-        return f"moments-{self.task.stage}-{number}.npz"
+        return names.MOMENTS(stage=self.task.stage, number=number)
 
     def _rounds(self) -> list[int]:
         """Rounds of this stage after which a state is kept."""
-        found = map(_FILE.fullmatch, (path.name for path in self._folder.path.glob("moments-*")))
-        return sorted(int(m[2]) for m in found if m and int(m[1]) == self.task.stage)
+        found = (names.MOMENTS.read(path.name) for path in self._folder.path.glob("*"))
+        return sorted(int(m["number"]) for m in found if m and int(m["stage"]) == self.task.stage)

@@ -13,6 +13,7 @@ from flwr.app import ConfigRecord, RecordDict
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.privacy.pins import federation_pins, merge_pins, org_pins
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.ckks.workers import use_processes
@@ -48,7 +49,7 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
     started = time.perf_counter()
     own, common = _record(content, "own"), _record(content, "common")
     kind, job, number = read_asked(str(own.get("asked")))
-    place = f"{job}-{number}"
+    common_part, own_part, reply_part = (_parts(w, job, number) for w in (*_WHICH, "reply"))
     limit = part_bytes(organisation.settings.message_mb)
     with organisation.store.lock():
         party = _party(organisation, _program(organisation, own))
@@ -57,22 +58,22 @@ def step(organisation: Organisation, content: RecordDict) -> RecordDict:
             _put(party, own, job, number, limit)
             return _reply(b"", b"", 0.0)
         if kind == GET:
-            whole = post.read(f"reply-{place}", 1)[0]
+            whole = post.read(reply_part, 1)[0]
             return _reply(part_of(whole, _index(own), limit), b"", 0.0)
         request = Request(
             kind=kind,
             job="" if job == NO_JOB else job,
             step=number,
-            common=_whole(post, common, f"common-{place}", limit),
-            own=_whole(post, own, f"own-{place}", limit),
+            common=_whole(post, common, common_part, limit),
+            own=_whole(post, own, own_part, limit),
         )
         member = Member(party)
         reply = member.answer(request.require_possible())
         body, hashes = reply, b""
         if count_parts(len(reply), limit) > 1:
             body, hashes = part_of(reply, 0, limit), hashes_of(reply, limit)
-            post.write(f"reply-{place}", reply)
-        _clean(post, f"reply-{place}")
+            post.write(reply_part, reply)
+        _clean(post, reply_part)
     seconds = time.perf_counter() - started
     return _reply(body, hashes, seconds, *member.seconds_secure)
 
@@ -121,9 +122,13 @@ def _put(party: Party, own: ConfigRecord, job: str, step: int, limit: int) -> No
             "it: the message was altered, start the run again"
         )
     require_room(index + 1, limit, most)
-    place = f"{job}-{step}"
-    _clean(party.post, *(f"{each}-{place}-" for each in _WHICH))
-    party.post.write(f"{which}-{place}-{index}", body)
+    _clean(party.post, *(f"{_parts(each, job, step)}-" for each in _WHICH))
+    party.post.write(f"{_parts(str(which), job, step)}-{index}", body)
+
+
+def _parts(which: str, job: str, step: int) -> str:
+    """What the parts of a request or a reply are called, but for their number."""
+    return names.PART(which=which, job=job, step=step, index="")
 
 
 def _room_for(party: Party, job: str, step: int) -> int:
@@ -142,8 +147,8 @@ def _whole(post: JobFiles, record: ConfigRecord, name: str, limit: int) -> Data:
     hashes = _bytes(record, "hashes")
     if not hashes:
         return _bytes(record, "body")
-    names = [f"{name}-{index}" for index in range(count_hashes(hashes, limit))]
-    return join_parts([post.read(each, 1)[0] for each in names if post.has(each)], hashes)
+    every = [f"{name}-{index}" for index in range(count_hashes(hashes, limit))]
+    return join_parts([post.read(each, 1)[0] for each in every if post.has(each)], hashes)
 
 
 def _clean(post: JobFiles, *keep: str) -> None:
@@ -199,7 +204,7 @@ def _known(organisation: Organisation) -> tuple[Secrets, frozenset[str]]:
     pins = org_pins(organisation.folder / "org.toml")
     trust = organisation.settings.trust_on_first_use and organisation.policy.trust_on_first_use
     own_pins = frozenset(pins)
-    where = organisation.store.root / "offline"
+    where = organisation.store.root / names.OFFLINE
     if organisation.federation is not None:
         own = stored_secrets(where, {}, trust=False).identity.fingerprint
         given = federation_pins(organisation.federation, organisation.name, own)

@@ -11,9 +11,10 @@ from pathlib import Path
 from fedlap_app.errors import RunError
 from fedlap_app.methods.kept import make_room, require_room
 from fedlap_app.methods.organisation import Organisation
+from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
 
-FILE = "runs.json"
+FILE = names.RUNS
 MOST_JOINED = 100
 _DAY = 86_400.0
 

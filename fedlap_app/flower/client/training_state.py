@@ -17,6 +17,7 @@ from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.step import MODEL, State
 from fedlap_app.methods.task import Task
 from fedlap_app.privacy.policy import Policy
+from fedlap_app.store import names
 from fedlap_app.store.job_files import pack_arrays, unpack_arrays
 from fedlap_app.store.packing import Data, pack
 from fedlap_app.sums.kdf import digest
@@ -26,7 +27,7 @@ from fedlap_app.sums.training.job import TrainingJob
 from fedlap_app.sums.training.kept_keys import TrainingFiles, job_files
 from fedlap_app.sums.training.publication import released
 
-_HOME, _BEST, _KEPT, _SAID = "home", "best", "kept", "said"
+_HOME, _BEST, _KEPT, _SAID = names.HOME, names.BEST, names.KEPT, names.SAID
 Model = Mapping[str, NDArray[Any]]
 _latest: "deque[tuple[object, tuple[Taken, bytes, bytes]]]" = deque(maxlen=1)
 

@@ -8,8 +8,38 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from flwr.app import Message, RecordDict
+from flwr.app.message import make_message
+from flwr.app.metadata import Metadata
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
+
+
+def addressed(
+    message: Message,
+    *,
+    message_id: str | None = None,
+    reply_to: str | None = None,
+    source: int | None = None,
+    run_id: int | None = None,
+) -> Message:
+    """The same message with other facts on its envelope, which Flower sets when it is made."""
+    now = message.metadata
+    metadata = Metadata(
+        run_id=now.run_id if run_id is None else run_id,
+        message_id=now.message_id if message_id is None else message_id,
+        src_node_id=now.src_node_id if source is None else source,
+        dst_node_id=now.dst_node_id,
+        reply_to_message_id=now.reply_to_message_id if reply_to is None else reply_to,
+        group_id=now.group_id,
+        created_at=now.created_at,
+        ttl=now.ttl,
+        message_type=now.message_type,
+        src_task_id=now.src_task_id,
+        dst_task_id=now.dst_task_id,
+    )
+    if message.has_error():
+        return make_message(metadata, error=message.error)
+    return make_message(metadata, content=message.content)
 
 
 class Carrier(Grid):

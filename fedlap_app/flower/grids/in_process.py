@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.errors import DataError
 from fedlap_app.flower.client.organisation import hand_over
 from fedlap_app.flower.grids.local_grid import (
     InProcessGrid,
@@ -20,6 +20,7 @@ from fedlap_app.flower.steps import unsealed_at_home
 from fedlap_app.graphs.folder import federation_folders
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
+from fedlap_app.store import places
 
 # Flower's own simulation has two nodes unless told otherwise.
 DEFAULT_CLIENTS = 2
@@ -45,7 +46,7 @@ def run_in_process(
     settings = unsealed_at_home(settings)
     settings = settings.with_clients(len(parts) or count_clients(settings))
     if settings.store_dir:
-        _make_folder(Path(settings.store_dir))
+        places.folder_at(settings.store_dir, "store-dir")  # here its fault can be told in full
     if method_class(settings.method).pooled:
         return run_central(settings, run_id, observer, parts)
     return run(make_grid(settings, run_id, parts), settings, observer)
@@ -65,17 +66,6 @@ def make_grid(
         organisations=[hand_over(part.subgraph, settings, part.folder, parts) for part in parts],
         listener=listener,
     )
-
-
-def _make_folder(path: Path) -> None:
-    """Make the folder of the stores; in one process its fault can be told in full."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"store-dir = '{path}' cannot be a folder of stores ({error.strerror}): name a folder "
-            "that can be written"
-        ) from None
 
 
 def count_clients(settings: Settings) -> int:

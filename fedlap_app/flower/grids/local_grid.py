@@ -24,7 +24,7 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedlap_app.flower.client.organisation import Seat
-from fedlap_app.flower.grids.carrier import Carrier
+from fedlap_app.flower.grids.carrier import Carrier, addressed
 from fedlap_app.flower.grids.turns import turn
 from fedlap_app.knobs import Value
 from fedlap_app.methods.organisation import Organisation
@@ -116,9 +116,9 @@ class LocalGrid(Carrier):
         for message in messages:
             self._count += 1
             message_id = f"local-{self._count}"
-            message.metadata.__dict__["_message_id"] = message_id
             ids.append(message_id)
-            reply = self._answer(message)
+            run = self._run.run_id
+            reply = self._answer(addressed(message, message_id=message_id, run_id=run))
             if reply is not None:
                 self._replies[message_id] = reply
         return ids
@@ -144,8 +144,7 @@ class LocalGrid(Carrier):
             reason = f"{type(error)}:<'{error}'>"
             failure = Error(code=ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason=reason)
             reply = Message(failure, reply_to=message)
-        reply.metadata.__dict__["_message_id"] = f"{message.metadata.message_id}-reply"
-        return reply
+        return addressed(reply, message_id=f"{message.metadata.message_id}-reply")
 
 
 class InProcessGrid(LocalGrid):

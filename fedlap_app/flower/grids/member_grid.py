@@ -147,9 +147,9 @@ class MemberGrid(WrappedGrid):
             self._require_all(sent, replies, timeout)
         replies = self._present(sent, replies)
         for message in sent:
-            self._count(message, "down")
+            self._count(message, sent=True)
         for reply in replies:
-            self._count(reply, "up")
+            self._count(reply, sent=False)
         return sorted(replies, key=self._order)
 
     def ask(
@@ -223,7 +223,7 @@ class MemberGrid(WrappedGrid):
             self._require_all([sent for sent, _ in failed], [reply for _, reply in failed], timeout)
 
     def _push(self, message: Message) -> dict[str, Message]:
-        self._count(message, "down")
+        self._count(message, sent=True)
         return {key: message for key in self._grid.push_messages([message]) if key}
 
     def _collect(
@@ -253,7 +253,7 @@ class MemberGrid(WrappedGrid):
                 self._note_absence(node, reason)
                 continue
             self._require_all([message], [reply], timeout)
-            self._count(reply, "up")
+            self._count(reply, sent=False)
             yield self._name(node), reply.content
 
     def _exchange(self, sent: list[Message], timeout: float) -> list[Message]:
@@ -332,13 +332,15 @@ class MemberGrid(WrappedGrid):
     def _order(self, reply: Message) -> tuple[str, int]:
         return self._name(reply.metadata.src_node_id), reply.metadata.src_node_id
 
-    def _count(self, message: Message, way: str) -> None:
-        node = message.metadata.dst_node_id if way == "down" else message.metadata.src_node_id
+    def _count(self, message: Message, *, sent: bool) -> None:
+        node = message.metadata.dst_node_id if sent else message.metadata.src_node_id
         traffic = self.traffic.get(self._name(node))
         if traffic is not None:
-            if way == "up":
+            if sent:
+                traffic.down += payload_bytes(message.content)
+            else:
                 traffic.seen = time.time()
-            setattr(traffic, way, getattr(traffic, way) + payload_bytes(message.content))
+                traffic.up += payload_bytes(message.content)
 
 
 def payload_bytes(content: RecordDict) -> int:

@@ -24,9 +24,10 @@ from flwr.app import Message
 from flwr.common.constant import ErrorCode
 from flwr.common.logger import log
 from flwr.serverapp import Grid
+from flwr.superlink.grid import HttpGrid
 
 from fedlap_app.errors import RunError
-from fedlap_app.flower.grids.carrier import WrappedGrid
+from fedlap_app.flower.grids.carrier import WrappedGrid, addressed
 
 _LOOK_SECONDS = 2.0  # between two looks at who is connected
 _CALL_SECONDS = 30.0  # for which Flower may repeat one call of its API
@@ -76,8 +77,8 @@ class PollingGrid(WrappedGrid):
         self._failing_since: float | None = None
         self._resent: Counter[int] = Counter()
         # Flower would repeat a call for ever; a shorter limit leaves the decision to this class.
-        if (invoker := getattr(grid, "_retry_invoker", None)) is not None:
-            invoker.max_time = min(_CALL_SECONDS, patience)
+        if isinstance(grid, HttpGrid):
+            grid._retry_invoker.max_time = min(_CALL_SECONDS, patience)
 
     def get_node_ids(self) -> Iterable[int]:
         """Nodes that are connected; none while Flower's API fails."""
@@ -121,11 +122,9 @@ class PollingGrid(WrappedGrid):
             if self._is_lost(reply, asked[key]):
                 asked[key].flower = ""
                 continue
-            reply.metadata.__dict__["_reply_to_message_id"] = key
             # An error that Flower made bears no node: those above name who failed.
-            reply.metadata.__dict__["_src_node_id"] = asked[key].node
+            replies.append(addressed(reply, reply_to=key, source=asked[key].node))
             del self._pending[key]
-            replies.append(reply)
         return replies
 
     def send_and_receive(

@@ -1,20 +1,19 @@
 """Turns of runs on this machine whose simulated organisations share their stores."""
 
-import fcntl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from logging import WARNING
 from pathlib import Path
-from typing import IO
 
 from flwr.common.logger import log
 
 from fedlap_app.errors import RunError
 from fedlap_app.store import places
+from fedlap_app.store.locks import Lock
 
-_LOOK = 0.1  # seconds
+_WAITING = "Waiting for another run on this machine that uses the store of %s"
 
 
 @contextmanager
@@ -33,32 +32,18 @@ def turn(names: Sequence[str], stores: str, limit: float) -> Iterator[None]:
     limit : float
         Seconds after which waiting ends with an error.
     """
-    folder = places.home() / "turns"
-    folder.mkdir(parents=True, exist_ok=True)
     place = str(Path(stores).absolute()) if stores else ""
     deadline = time.monotonic() + limit
     with ExitStack() as held:
         # In one order everywhere, so that two runs never wait for each other.
         for name in sorted(names):
             mark = sha256(f"{place}\n{name}".encode()).hexdigest()[:32]
-            _take(held.enter_context((folder / mark).open("a")), name, deadline, limit)
-        yield
-
-
-def _take(file: IO[str], name: str, deadline: float, limit: float) -> None:
-    told = False
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
+            lock = Lock(places.turns_dir() / mark)
+            left = max(deadline - time.monotonic(), 0.0)
+            if not lock.take(left, waiting=lambda name=name: log(WARNING, _WAITING, name)):  # type: ignore[misc]
                 raise RunError(
                     f"another run on this machine has used the store of {name} for {limit:.0f} s: "
                     "wait for its end, or give this run a store-dir of its own"
-                ) from None
-        else:
-            return
-        if not told:
-            log(WARNING, "Waiting for another run on this machine that uses the store of %s", name)
-            told = True
-        time.sleep(_LOOK)
+                )
+            held.callback(lock.release)
+        yield

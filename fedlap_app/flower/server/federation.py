@@ -183,9 +183,7 @@ def _member(reply: Message) -> Member:
     if isinstance(record, ConfigRecord):
         told = {field: record.get(key) for key, field in _COUNTS.items()}
         told |= {field: record.get(key, 0) for key, field in _SOMETIMES.items()}
-        counts = {
-            field: n for field, n in told.items() if isinstance(n, int) and 0 <= n < _LARGEST
-        }
+        counts = {field: n for field, n in told.items() if isinstance(n, int) and 0 <= n < _LARGEST}
     plain = texts and all(isinstance(each, str) and len(each) <= _LONGEST for each in texts)
     if not plain or len(counts) < len(_COUNTS) + len(_SOMETIMES):
         raise RunError(

@@ -10,14 +10,14 @@ orthonormal, this is the symmetric part of H.
 """
 
 import math
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.ritz import SmallProblem, pack_upper, unpack_upper
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -39,18 +39,26 @@ class Arnoldi(Solver):
     keeps_images = False
     fields: ClassVar[tuple[str, ...]] = ("r", "H", "step")
 
-    def __init__(
-        self,
-        operator: LocalOperator,
-        settings: SolverSettings,
-        start: Array,
-        basis: Basis | None = None,
-    ) -> None:
-        super().__init__(operator, settings, start, basis)
+    def _begin(self, start: Array) -> None:
         self.r = np.ascontiguousarray(start[:, :1])
-        self.H = np.zeros((settings.vectors + 1, settings.vectors))
+        self.H = np.zeros((self.settings.vectors + 1, self.settings.vectors))
         self.step = 0
         self.mode = "norm"
+
+    @classmethod
+    def schedule(cls, settings: SolverSettings) -> Iterator[Round]:
+        """The first norm, then for each vector a product, its inner products and its norm."""
+        yield Round(0, 1)
+        for columns in range(1, settings.vectors + 1):
+            yield Round(1, 0)
+            yield from (Round(0, 1) for _ in range(columns + 1))
+        size = settings.vectors + 1
+        yield Round(0, size * (size + 1) // 2)
+
+    @classmethod
+    def multiplications(cls, settings: SolverSettings) -> int:
+        """One pass of Gram-Schmidt."""
+        return settings.vectors**2
 
     def _operand(self) -> Array | None:
         return np.ascontiguousarray(self.Q[:, -1:]) if self.mode == "expand" else None

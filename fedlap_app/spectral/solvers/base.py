@@ -19,6 +19,7 @@ the columns first and ``state()`` after them, and go on from any saved state. On
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,11 +48,14 @@ class SolverSettings:
         Columns of a block (``arnoldi`` and ``dcgs2`` work on single vectors).
     noise
         Absolute error of one summed value (default: 0, exact sums).
+    old
+        Vectors of the basis that the iteration starts from (default: 0, it starts at random).
     """
 
     vectors: int
     block: int = 10
     noise: float = 0.0
+    old: int = 0
 
     def __post_init__(self) -> None:
         if self.vectors < 1 or self.block < 1:
@@ -63,6 +67,14 @@ class SolverSettings:
                 f"The noise of a sum is {self.noise}; at most 1e-6 can be corrected: "
                 "use a finer scale."
             )
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round carries: columns of the block product, and small numbers."""
+
+    width: int
+    small: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +148,21 @@ class Solver(ABC):
         self.phase = 0
         self.middle = np.zeros((operator.nodes, 0))
         self.final = np.zeros(0)
+        self._begin(start)
+
+    @abstractmethod
+    def _begin(self, start: Array) -> None:
+        """Make the solver's own fields from the start block."""
+
+    @classmethod
+    @abstractmethod
+    def schedule(cls, settings: SolverSettings) -> Iterator[Round]:
+        """Steps before they run, as if all vectors were found and no block had to be repeated."""
+
+    @classmethod
+    @abstractmethod
+    def multiplications(cls, settings: SolverSettings) -> int:
+        """Multiplications with one own row of Q and Z until the last round."""
 
     @property
     def done(self) -> bool:

@@ -20,15 +20,15 @@ made orthonormal when the sums are there, and the product with it, because L is 
   gets too large one round multiplies the accepted block itself (``refresh``).
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.spectral import ordered
-from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.ritz import pack_upper, unpack_upper
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -84,15 +84,8 @@ class BlockLanczos(Solver):
         "tied",
     )
 
-    def __init__(
-        self,
-        operator: LocalOperator,
-        settings: SolverSettings,
-        start: Array,
-        basis: Basis | None = None,
-    ) -> None:
-        super().__init__(operator, settings, start, basis)
-        width = min(start.shape[1], settings.vectors)
+    def _begin(self, start: Array) -> None:
+        width = min(start.shape[1], self.settings.vectors)
         self.candidates = np.ascontiguousarray(start[:, :width])
         self.level = np.ones(width)
         self.gain = np.ones(width)
@@ -100,12 +93,31 @@ class BlockLanczos(Solver):
         self.fresh = np.zeros(width, dtype=bool)
         self.last = 0
         self.gram = np.zeros((0, 0))
-        self.size = max(abs(operator.center), operator.spread, 2.0**-20)
-        self.scale = max(operator.spread, 2.0**-20)
-        self.shift = operator.center
+        self.size = max(abs(self.operator.center), self.operator.spread, 2.0**-20)
+        self.scale = max(self.operator.spread, 2.0**-20)
+        self.shift = self.operator.center
         self.errors = np.zeros(0)
         self.ties = np.zeros((0, 0))
         self.tied = np.zeros(0, dtype=np.int64)
+
+    @classmethod
+    def schedule(cls, settings: SolverSettings) -> Iterator[Round]:
+        """A round a block, and the last sums."""
+        columns = last = 0
+        while columns < settings.vectors:
+            width = min(settings.block, settings.vectors - columns)
+            yield Round(width, columns * (last + width) + width * (width + 1) // 2)
+            columns, last = columns + width, width
+        yield Round(0, 3 * (columns * (columns + 1) // 2))
+
+    @classmethod
+    def multiplications(cls, settings: SolverSettings) -> int:
+        """Inner products and projections, block by block."""
+        columns = total = 0
+        for step in cls.schedule(settings):
+            total += 4 * columns * step.width + 6 * step.width**2
+            columns += step.width
+        return total
 
     def _operand(self) -> Array | None:
         if self.mode == "expand":

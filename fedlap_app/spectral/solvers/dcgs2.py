@@ -11,14 +11,14 @@ The next u is scaled to a norm of about one, as well as the sums tell it.
 """
 
 import math
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.spectral import ordered
-from fedlap_app.spectral.operators import LocalOperator
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -41,19 +41,25 @@ class Dcgs2(Solver):
     name = "dcgs2"
     fields: ClassVar[tuple[str, ...]] = ("candidate", "image", "ritz", "gain", "size")
 
-    def __init__(
-        self,
-        operator: LocalOperator,
-        settings: SolverSettings,
-        start: Array,
-        basis: Basis | None = None,
-    ) -> None:
-        super().__init__(operator, settings, start, basis)
+    def _begin(self, start: Array) -> None:
         self.candidate = np.ascontiguousarray(start[:, :1])
         self.image = self.candidate[:, :0]
         self.ritz = np.zeros((0, 0))
         self.gain = math.inf
         self.size = 0.0
+
+    @classmethod
+    def schedule(cls, settings: SolverSettings) -> Iterator[Round]:
+        """Two rounds a vector, and the last sums."""
+        for columns in range(settings.vectors):
+            yield Round(1, 0)
+            yield Round(0, 2 * columns + 3)
+        yield Round(0, 3 * (settings.vectors * (settings.vectors + 1) // 2))
+
+    @classmethod
+    def multiplications(cls, settings: SolverSettings) -> int:
+        """Two passes of Gram-Schmidt."""
+        return 5 * settings.vectors**2 // 2
 
     def _operand(self) -> Array | None:
         return self.candidate if self.mode == "expand" else None

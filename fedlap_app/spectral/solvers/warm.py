@@ -14,6 +14,7 @@ old eigenvalues say that. So no third of the sums of a cold start is needed, and
 beyond the old one where the graph changed most.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.spectral import ordered
 from fedlap_app.spectral.operators import LocalOperator
 from fedlap_app.spectral.ritz import SmallProblem, SmallSolution, pack_upper, unpack_upper
-from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Solver, SolverSettings
+from fedlap_app.spectral.solvers.base import INVARIANT, Basis, Round, Solver, SolverSettings
 
 Array = NDArray[np.float64]
 
@@ -69,19 +70,38 @@ class WarmStart(Solver):
         values: Array,
         basis: Basis,
     ) -> None:
-        super().__init__(operator, settings, start, basis)
-        self.old: int = start.shape[1]
-        if values.shape != (self.old,) or basis.Q.shape[1] < self.old:
-            raise ConfigError(
-                f"{self.old} old vectors come with {values.size} eigenvalues and room for "
-                f"{basis.Q.shape[1]}: start from a basis of the same settings"
-            )
         self.values = values
-        self.first, self.most = widths(self.old, settings.vectors)
+        super().__init__(operator, settings, start, basis)
+
+    def _begin(self, start: Array) -> None:
+        self.old: int = start.shape[1]
+        if self.values.shape != (self.old,) or self.basis.Q.shape[1] < self.old:
+            raise ConfigError(
+                f"{self.old} old vectors come with {self.values.size} eigenvalues and room for "
+                f"{self.basis.Q.shape[1]}: start from a basis of the same settings"
+            )
+        self.first, self.most = widths(self.old, self.settings.vectors)
         self.gram = np.zeros((0, 0))
-        basis.Q[:, : self.old] = start
+        self.basis.Q[:, : self.old] = start
         self.columns = self.old
         self.mode = "first"
+
+    @classmethod
+    def schedule(cls, settings: SolverSettings) -> Iterator[Round]:
+        """Two products, the sums between them, and the last sums."""
+        old = settings.old
+        first, second = widths(old, settings.vectors)
+        yield Round(first, _upper(old))
+        yield Round(0, old * first + _upper(first))
+        if second:
+            yield Round(second, 0)
+        yield Round(0, _last_length(old + second, first + second))
+
+    @classmethod
+    def multiplications(cls, settings: SolverSettings) -> int:
+        """Inner products and projections of both products."""
+        first, second = widths(settings.old, settings.vectors)
+        return 6 * first**2 + 4 * first * second + 6 * second**2
 
     @property
     def multiplied(self) -> NDArray[np.int64]:
@@ -115,7 +135,7 @@ class WarmStart(Solver):
             return self.old * self.first + _upper(self.first)
         if self.mode == "second":
             return 0
-        return last_length(self.columns, self.multiplied.size)
+        return _last_length(self.columns, self.multiplied.size)
 
     def _advance(self, product: Array, small: Array) -> None:
         if self.mode == "first":
@@ -193,7 +213,7 @@ class WarmStart(Solver):
         return SmallSolution(np.ascontiguousarray(solution.Y @ R), values)
 
 
-def last_length(columns: int, multiplied: int) -> int:
+def _last_length(columns: int, multiplied: int) -> int:
     """Numbers of the last sums."""
     return _upper(columns) + columns * multiplied + _upper(multiplied)
 

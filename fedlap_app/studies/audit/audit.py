@@ -24,8 +24,7 @@ from fedlap_app.studies.audit.exposure import (
     most_exposed,
     table_of,
 )
-from fedlap_app.studies.audit.leverages import Leverages, leverages_of
-from fedlap_app.studies.audit.scaling import row_scaling
+from fedlap_app.studies.audit.leverages import Leverages, leverages_of, row_scaling
 from fedlap_app.studies.audit.server_view import own_server_view, server_view
 from fedlap_app.studies.planning.plan import find_subgraphs
 from fedlap_app.studies.planning.shape import shape_of

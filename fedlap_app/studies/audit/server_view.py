@@ -55,8 +55,8 @@ def _in_any_case(settings: Settings, spec: OfflineSpec, shape: Shape) -> dict[st
         "vectors": spec.program.columns(shape.extent) // spec.program.products,
         "timing": "when each message comes, and how long each client says that it worked",
         "contents": (
-            "everything, because the back end is plain"
-            if settings.backend == "plain"
-            else f"nothing: sealed by {settings.backend}"
+            f"nothing: sealed by {settings.backend}"
+            if spec.facts.sealed
+            else f"everything, because the back end is {settings.backend}"
         ),
     }

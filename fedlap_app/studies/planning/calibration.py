@@ -16,7 +16,7 @@ from fedlap_app.settings import Settings
 from fedlap_app.studies.spectrum import run_spectrum
 from fedlap_app.studies.step_watch import StepWatch
 from fedlap_app.sums.backend import InsecureWarning
-from fedlap_app.sums.choice import make_accumulator, make_backend, new_public_key
+from fedlap_app.sums.choice import make_accumulator, make_backend
 from fedlap_app.sums.edgecheck import EdgeList
 from fedlap_app.sums.header import Place
 from fedlap_app.sums.job.spec import OfflineSpec
@@ -153,7 +153,7 @@ def _phase(settings: Settings, clients: int) -> tuple[float, float]:
 def _sums(spec: OfflineSpec, clients: int) -> dict[str, float]:
     """Sealing, opening and adding a number, without what a vector takes whatever its length."""
     names = tuple(f"client-{index:04d}" for index in range(clients))
-    public = {names[-1]: new_public_key(spec.backend, spec.profile, bytes(32))}
+    public = {names[-1]: spec.facts.new_public_key(spec.profile, bytes(32))}
     roots = dict.fromkeys(names, bytes(32))
     rings = {
         me: KeyRing(me, names, "0" * 32, "0" * 32, roots, bytes(32), bytes(32), public)

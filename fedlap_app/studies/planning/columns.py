@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+from fedlap_app.privacy.policy import BACKENDS
 from fedlap_app.settings import Settings
 from fedlap_app.sums.ckks.profiles import CAPACITIES
 
 PLAIN, MASK, CKKS = "plain", "mask", "ckks"
 _, *_OTHERS = CAPACITIES
-COLUMNS = (PLAIN, MASK, CKKS, *_OTHERS)
+COLUMNS = (PLAIN, *(name for name in BACKENDS if name != PLAIN), *_OTHERS)
 
 
 def column_of(settings: Settings) -> str:

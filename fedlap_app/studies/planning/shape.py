@@ -68,7 +68,7 @@ class Part:
             np.random.default_rng(0),
             columns=spec.program.width,
             multiple=spec.multiple(rows),
-            spare=spec.spare,
+            spare=spec.facts.spare,
         )
         return drawn.frame
 

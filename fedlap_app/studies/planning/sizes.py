@@ -5,7 +5,6 @@ from functools import cache
 
 from fedlap_app.sums.card import issue_card
 from fedlap_app.sums.channel import Channel
-from fedlap_app.sums.choice import body_bytes, public_key_bytes
 from fedlap_app.sums.header import Header, Place, Sum
 from fedlap_app.sums.identity import Identity
 from fedlap_app.sums.job.spec import OfflineSpec
@@ -51,7 +50,7 @@ def _header(
 def summed(spec: OfflineSpec, lengths: Mapping[str, int], *, sender: str = "") -> int:
     """Bytes of contributions (with a sender) or of one sum, by their recipients' numbers."""
     body = sum(
-        body_bytes(spec.backend, spec.profile, Sum(recipient, length, 0), summed=not sender)
+        spec.facts.body_bytes(spec.profile, Sum(recipient, length, 0), summed=not sender)
         for recipient, length in lengths.items()
     )
     program = spec.program.name
@@ -66,7 +65,7 @@ def _sealed_overhead(phase: str, sender: str, recipient: str) -> int:
 
 def pair_message(spec: OfflineSpec, sender: str, recipient: str, slots: int) -> int:
     """Bytes of what a member seals for a peer in the handshake."""
-    key = public_key_bytes(spec.backend, spec.profile) if spec.program.sums else 0
+    key = spec.facts.public_key_bytes(spec.profile) if spec.program.sums else 0
     content = _PAIR_OVERHEAD + _SLOT_BYTES * slots + key
     return _sealed_overhead("handshake", sender, recipient) + content
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.sums import checks
-from fedlap_app.sums.ckks.checks import SLOTS
-from fedlap_app.sums.ckks.profiles import capacity_of
 
 
 @dataclass(frozen=True)
@@ -62,14 +60,12 @@ def values_of(phase: Phase) -> dict[str, Values]:
 
 def _ciphertexts(phase: Phase, targets: list[str]) -> int:
     """Ciphertexts of one member in all rounds; 0 for back ends without any."""
-    if phase.spec.backend != "ckks":
-        return 0
-    count = 0
+    spec, count = phase.spec, 0
     for this in phase.rounds:
         lengths = [this.small]
         if this.width:
             lengths += [phase.frames[name].length(this.width) for name in targets]
-        count += sum(capacity_of(phase.spec.profile).ciphertexts(each + SLOTS) for each in lengths)
+        count += sum(spec.facts.ciphertexts(spec.profile, each) for each in lengths)
     return count
 
 

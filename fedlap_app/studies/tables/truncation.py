@@ -17,9 +17,9 @@ from scipy.sparse.linalg import eigsh
 from fedlap_app.api.organisations import load
 from fedlap_app.graphs.graph import join
 from fedlap_app.seeds import seed_of
-from fedlap_app.spectral.reference import krylov
 from fedlap_app.studies.report_files import save_chart, write_csv
 from fedlap_app.studies.tables.experiments import RANKS
+from fedlap_app.studies.true_spectrum import krylov
 
 PIXELS = 240
 SHOWN = max(RANKS)

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.backend import StepWeights, SumBackend
 from fedlap_app.sums.ckks import keys
-from fedlap_app.sums.ckks.checks import RealWeights
+from fedlap_app.sums.ckks.checks import SLOTS, RealWeights
 from fedlap_app.sums.ckks.profiles import NO_PADS, Capacity, capacity_of, is_padded
 from fedlap_app.sums.header import Place, Sum
 from fedlap_app.sums.pads import signed_partners
 
 Floats = NDArray[np.float64]
+_DEVIATIONS = 6.0
 
 
 class CiphertextBackend(SumBackend):
@@ -26,6 +27,27 @@ class CiphertextBackend(SumBackend):
     """
 
     name: ClassVar[str] = "ckks"
+    spare: ClassVar[int] = SLOTS
+
+    @classmethod
+    def noise(cls, profile: str, members: int) -> float:
+        """Absolute error of one small sum, but for one in 500 million."""
+        return _DEVIATIONS * capacity_of(profile).noise(members, symmetric=True)
+
+    @classmethod
+    def limit(cls, profile: str) -> float:
+        """Absolute values of a sum must stay below."""
+        return capacity_of(profile).limit
+
+    @classmethod
+    def multiple(cls, profile: str, numbers: int) -> int:
+        """Ciphertexts are filled."""
+        return capacity_of(profile).slots
+
+    @classmethod
+    def ciphertexts(cls, profile: str, numbers: int) -> int:
+        """Ciphertexts of so many numbers and their check slots."""
+        return capacity_of(profile).ciphertexts(numbers + SLOTS)
 
     @property
     def weakness(self) -> str:

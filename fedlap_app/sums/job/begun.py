@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import ConsentError, ProtocolError, RunError
+from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
 
-FILE = "begun.json"
+FILE = names.BEGUN
 _DAY = 86_400.0
 _MOST_TIMES = 10_000  # where the policy counts no jobs now, but may tomorrow
 _NOTHING: dict[str, Any] = {"issued": 0, "used": 0, "times": []}

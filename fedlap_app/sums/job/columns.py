@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.spectral.solvers import Basis
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
 
-FILE = "columns"
+FILE = names.COLUMNS
 MOST = 2**20
 """Bytes of columns that a record holds besides the last block."""
 

@@ -57,7 +57,7 @@ def of_hashes(handshake: Handshake, peers: Sequence[str]) -> Iterator[Entry]:
 def of_sums(iteration: Iteration, opened: Sent) -> Iterator[Entry]:
     """The sums that a request brought, before they are taken in."""
     program, kind = iteration.spec.program, iteration.half.small_kind
-    keys, plain = iteration.agreement.keys, iteration.spec.backend == "plain"
+    keys, plain = iteration.agreement.keys, not iteration.spec.facts.sealed
     also = (SERVER,) if plain else ()
     ids = () if plain else (keys.key_id,)
     yield Entry(RECEIVED, kind, (MEMBERS, *also), (), ids, 1, opened.small)
@@ -72,7 +72,7 @@ def of_contribution(iteration: Iteration) -> Iterator[Entry]:
     sent, keys, spec = iteration.sent, iteration.agreement.keys, iteration.spec
     kind, blocks = iteration.half.small_kind, spec.program.blocks
     values, count = iteration.sent_values(sent.width), len(iteration.recipients)
-    if spec.backend == "plain":
+    if not spec.facts.sealed:
         yield Entry(SENT, kind, (SERVER,), (MEMBERS, SERVER), (), 1, sent.small)
         if values:
             yield Entry(SENT, blocks, (SERVER,), (RECIPIENT, SERVER), (), count, values)

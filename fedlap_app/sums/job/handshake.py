@@ -88,7 +88,7 @@ class Handshake:
             boundary=boundary,
             columns=self.spec.program.width,
             multiple=self.spec.multiple(rows),
-            spare=self.spec.spare,
+            spare=self.spec.facts.spare,
         )
 
     @cached_property

@@ -6,11 +6,12 @@ from functools import cached_property, partial
 
 from fedlap_app.errors import ConsentError, FedLapError, ProtocolError
 from fedlap_app.privacy.ledger import FINISHED, Entry, Ledger
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles, pack_arrays, unpack_arrays
 from fedlap_app.store.packing import Data, pack, pack_named, pieces, unpack, unpack_named
 from fedlap_app.sums.backend import InsecureWarning
 from fedlap_app.sums.card import verify_cards
-from fedlap_app.sums.choice import make_backend, new_public_key
+from fedlap_app.sums.choice import make_backend
 from fedlap_app.sums.job import answered as last_answer
 from fedlap_app.sums.job import columns, entries, live
 from fedlap_app.sums.job.agreement import Agreement
@@ -108,7 +109,7 @@ class Job:
             public_key=self._public_key(pending),
         )
         if absent := handshake.absent():
-            self.party.note("missing-organisations.log", absent)
+            self.party.note(names.ABSENT, absent)
         handshake.require_partners()
         sealed = handshake.pair_messages()
         shown = () if self.party.spec.hide_topology else handshake.partners()
@@ -136,7 +137,7 @@ class Job:
         spec = self.party.spec
         if not spec.program.sums:
             return b""
-        return new_public_key(spec.backend, spec.profile, sum_seed(pending.job_secret))
+        return spec.facts.new_public_key(spec.profile, sum_seed(pending.job_secret))
 
     def _handshake(self, last: Answered) -> Handshake:
         """The handshake as it was begun."""
@@ -191,7 +192,7 @@ class Job:
         for peer, (found, border) in self._handshake(last).compare(sealed).items():
             sources, targets = border.ends(self.party.subgraph)
             path = self.party.note(
-                "edge-mismatch.log",
+                names.MISMATCH,
                 [f"only here, not at {peer}: {sources[i]} {targets[i]} {border.weights[i]:g}"
                  for i in found.unmatched],
             )  # fmt: skip

@@ -15,6 +15,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import Consent
 from fedlap_app.privacy.policy import SIMULATED, Policy
 from fedlap_app.privacy.tally import Tally
+from fedlap_app.store import names
 from fedlap_app.store.files import append_lines, writing
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.newest import Newest
@@ -26,10 +27,9 @@ from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.program import Extent
 
-ANSWERED = "answered"
-_PREFIX = "offline-"
+ANSWERED = names.ANSWERED
 _JOBS_KEPT = 3
-_PENDING = "card"
+_PENDING = names.CARD
 _PARTS = 5
 
 log = logging.getLogger("fedlap")
@@ -157,7 +157,7 @@ class Party:
     @property
     def folder(self) -> Path:
         """Where logs and parts of messages go."""
-        return self.root / "offline"
+        return self.root / names.OFFLINE
 
     @cached_property
     def common(self) -> JobFiles:
@@ -165,12 +165,12 @@ class Party:
 
         They stand beside each other in the store: a folder takes longer to make than to fill.
         """
-        return JobFiles(self.root, durable=self.durable, prefix=_PREFIX)
+        return JobFiles(self.root, durable=self.durable, prefix=names.PHASE(job=""))
 
     @cached_property
     def post(self) -> JobFiles:
         """Parts of messages that are too large to travel at once."""
-        return JobFiles(self.folder / "post", durable=False)
+        return JobFiles(self.folder / names.POST, durable=False)
 
     def job(self, job: str) -> JobFiles:
         """Files of one job."""
@@ -182,7 +182,7 @@ class Party:
 
     def jobs(self) -> list[str]:
         """Ids of the jobs that have files, the newest last."""
-        files = sorted(self.root.glob(f"{_PREFIX}*-{ANSWERED}-*"), key=_age)
+        files = sorted(self.root.glob(names.PHASE(job=f"*-{ANSWERED}-*")), key=_age)
         found = dict.fromkeys(path.name.split("-")[1] for path in reversed(files))
         return [*found][::-1]
 
@@ -195,7 +195,7 @@ class Party:
         self._delete(job, ANSWERED)
 
     def _delete(self, job: str, what: str = "") -> None:
-        for path in self.root.glob(f"{_PREFIX}{job}-{what}*"):
+        for path in self.root.glob(names.PHASE_FILE(job=job, what=f"{what}*")):
             path.unlink(missing_ok=True)
 
     def make_room(self) -> None:
@@ -289,7 +289,7 @@ def job_files(root: Path, job: str, *, durable: bool) -> JobFiles:
     """Files of one job in the store at `root`."""
     if not job.isalnum():
         raise ProtocolError(f"{job!r} is no job id; it was altered.")
-    return JobFiles(root, durable=durable, prefix=f"{_PREFIX}{job}-")
+    return JobFiles(root, durable=durable, prefix=names.PHASE_FILE(job=job, what=""))
 
 
 def _age(path: Path) -> float:

@@ -9,6 +9,7 @@ from fedlap_app.errors import ConsentError
 from fedlap_app.privacy.consent import FEATURES, Asked
 from fedlap_app.privacy.ledger import Ledger
 from fedlap_app.privacy.policy import SIMULATED
+from fedlap_app.store import names
 from fedlap_app.sums.ckks.profiles import is_padded
 from fedlap_app.sums.job.party import Party, log
 
@@ -58,7 +59,7 @@ class Permission:
         except ConsentError as error:
             time = datetime.now(UTC).isoformat(timespec="seconds")
             line = f"{time} job {self._job} refused: {error}; {consent.allowed()}"
-            log.warning("Refused; see %s", self._party.note("consent.log", [line]))
+            log.warning("Refused; see %s", self._party.note(names.REFUSED, [line]))
             raise
 
     def say_what_is_weaker(self) -> None:
@@ -66,7 +67,7 @@ class Permission:
         spec, secrets = self._party.spec, self._party.secrets
         shown = not spec.hide_topology or spec.program.shows_holders
         weaker = {
-            "the server reads every number (backend = 'plain')": spec.backend == "plain",
+            f"the server reads every number (backend = '{spec.backend}')": not spec.facts.sealed,
             "ciphertexts carry no pads (insecure-no-pads)": not is_padded(spec.profile),
             "the server learns who shares edges with whom": shown,
             "organisations that nobody pinned are accepted (trust-on-first-use)": secrets.trust,
@@ -111,4 +112,4 @@ class Permission:
 
 def ledger_folder(root: Path, job: str) -> Path:
     """Folder of a job's ledger in the store at `root`; it outlives the files of the job."""
-    return root / "jobs" / f"offline-{job}"
+    return root / names.JOBS / names.PHASE(job=job)

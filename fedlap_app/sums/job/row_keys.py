@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.sums.job.party import job_files
 from fedlap_app.sums.keyring import KeyRing
 
 KEY_BYTES = 16
-_ORDER = "order"
+_ORDER = names.ORDER
 Order = NDArray[np.int64]
 
 

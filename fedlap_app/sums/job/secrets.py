@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.store import names
 from fedlap_app.store.files import write_private
 from fedlap_app.sums.card import Roster, new_job_secret
 from fedlap_app.sums.identity import Identity
@@ -113,7 +114,7 @@ def stored_secrets(folder: Path, pins: Mapping[str, str], *, trust: bool) -> Sec
     trust
         Accept an unknown organisation once and remember its fingerprint.
     """
-    identity, secret, peers = folder / "identity", folder / "secret", folder / "peers.json"
+    identity, secret, peers = (folder / n for n in (names.IDENTITY, names.SECRET, names.PEERS))
     if not identity.exists():
         Identity.generate().save(identity)
     if not secret.exists():

@@ -3,17 +3,12 @@
 import json
 from dataclasses import dataclass
 
-from fedlap_app.sums.ckks.checks import SLOTS
-from fedlap_app.sums.ckks.profiles import capacity_of
-from fedlap_app.sums.fixed import SUM_BITS
+from fedlap_app.sums.backend import SumBackend
+from fedlap_app.sums.choice import backend_class
 from fedlap_app.sums.kdf import digest
-from fedlap_app.sums.mask import fraction_bits
 from fedlap_app.sums.program import Extent, Program
 
 LAYOUTS = ("full", "boundary")
-_DEVIATIONS = 6.0
-_LARGEST_MULTIPLE = 64
-_LEAST_MULTIPLE = 8
 
 
 @dataclass(frozen=True)
@@ -47,37 +42,23 @@ class OfflineSpec:
         agreed |= self.program.agreed()
         return digest("offline", json.dumps([agreed, seed], sort_keys=True))[:16].hex()
 
-    def noise(self, members: int) -> float:
-        """Absolute error of one small sum, by which solvers decide.
+    @property
+    def facts(self) -> type[SumBackend]:
+        """The back end, by which its precision and its sizes are asked."""
+        return backend_class(self.backend, self.profile)
 
-        `plain` is treated like `mask`, so that both decide alike and can be compared.
-        """
-        if self.backend == "ckks":
-            return _DEVIATIONS * capacity_of(self.profile).noise(members, symmetric=True)
-        # A contribution is rounded by half of its last bit at most.
-        return members * 2.0 ** -(fraction_bits(self.profile) + 1)
+    def noise(self, members: int) -> float:
+        """Absolute error of one small sum, by which solvers decide."""
+        return self.facts.noise(self.profile, members)
 
     @property
     def limit(self) -> float:
-        """Absolute values of a sum must stay below; `plain` is treated like `mask`."""
-        if self.backend == "ckks":
-            return capacity_of(self.profile).limit
-        return 2.0 ** (SUM_BITS - fraction_bits(self.profile))
+        """Absolute values of a sum must stay below."""
+        return self.facts.limit(self.profile)
 
     def multiple(self, rows: int) -> int:
-        """What the length of a block is rounded up to: at most 64, and about 1.5 % of it.
-
-        Ciphertexts are filled.
-        """
-        if self.backend == "ckks":
-            return capacity_of(self.profile).slots
-        share = max(_LEAST_MULTIPLE, rows * self.program.width // _LARGEST_MULTIPLE)
-        return min(_LARGEST_MULTIPLE, 1 << (share.bit_length() - 1))
-
-    @property
-    def spare(self) -> int:
-        """Numbers that are left free in the last ciphertext of a block, for check slots."""
-        return SLOTS if self.backend == "ckks" else 0
+        """What the length of a block is rounded up to."""
+        return self.facts.multiple(self.profile, rows * self.program.width)
 
     def rounds(self, extent: Extent = Extent()) -> int:  # noqa: B008 - frozen
         """Round trips after the handshake when no direction is lost."""

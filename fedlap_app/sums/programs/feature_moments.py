@@ -16,8 +16,7 @@ from fedlap_app.graphs.kinds import CATEGORY
 from fedlap_app.graphs.moments import LEAST, Moments, Shape, learn_alone
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import MOMENTS
-from fedlap_app.spectral.schedule import Round
-from fedlap_app.spectral.solvers import Contribution
+from fedlap_app.spectral.solvers import Contribution, Round
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.price import Stated
 from fedlap_app.sums.job.results import Facts, Results
@@ -136,6 +135,7 @@ class FeatureMoments(Program):
     classes: bool = False
 
     name: ClassVar[str] = "feature-moments"
+    kept_as: ClassVar[str] = "feature-moments"
     counted: ClassVar[str] = MOMENTS
     lasting: ClassVar[bool] = True
 
@@ -203,7 +203,7 @@ class FeatureMoments(Program):
 
     def results(self, root: Path, *, durable: bool) -> Encodings:
         """Finished encodings of a store."""
-        return Encodings(root / self.name, durable=durable)
+        return Encodings(root / self.kept_as, durable=durable)
 
     def half(self, site: Site) -> MomentsHalf:
         """A member's half."""

@@ -18,9 +18,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.spectral import totals as totals_of
 from fedlap_app.spectral.averaging import Averaging
 from fedlap_app.spectral.operators import UNNORMALISED, LocalOperator, make_operator
-from fedlap_app.spectral.schedule import Round, schedule
-from fedlap_app.spectral.solvers import SolverSettings
-from fedlap_app.spectral.solvers.warm import last_length, widths
+from fedlap_app.spectral.solvers import Round, SolverSettings, planned_solver, schedule
 from fedlap_app.sums.job.bases import Bases, BasisFacts, FinishedBasis
 from fedlap_app.sums.program import Extent, Footprint, Program, Site
 from fedlap_app.sums.programs.krylov_half import QUALITY, KrylovHalf
@@ -65,6 +63,7 @@ class Krylov(Program):
 
     name: ClassVar[str] = "krylov"
     solution: ClassVar[str] = "ritz"
+    kept_as: ClassVar[str] = "basis"
 
     @classmethod
     def from_settings(cls, settings: Any) -> "Krylov":  # noqa: ANN401 - a room above
@@ -97,9 +96,8 @@ class Krylov(Program):
     @property
     def width(self) -> int:
         """Columns of the usual block product."""
-        if self.start:
-            return widths(self.kept, self.budget)[0]
-        return min(self.block, self.vectors) if self.solver == "block-lanczos" else 1
+        steps = schedule(self.solver, self.solver_settings(0.0))
+        return next(step.width for step in steps if step.width)
 
     @property
     def budget(self) -> int:
@@ -133,7 +131,7 @@ class Krylov(Program):
 
     def solver_settings(self, noise: float) -> SolverSettings:
         """What the solver needs to know, with the error of a sum."""
-        return SolverSettings(self.budget, self.block, noise)
+        return SolverSettings(self.budget, self.block, noise, self._old)
 
     def averaging(self, facts: BasisFacts) -> Averaging:
         """How rows of the basis are extended to nodes that have none."""
@@ -149,7 +147,7 @@ class Krylov(Program):
 
     def start_of(self, part: Subgraph, root: Path) -> FinishedBasis:
         """The basis to start from, as an organisation's store has it."""
-        found = Bases(root / "basis").of_job(self.start, part)
+        found = Bases(root / self.kept_as).of_job(self.start, part)
         if found is None:
             raise RunError(
                 f"its store holds no basis of job {self.start} for any of its nodes, from which "
@@ -161,7 +159,7 @@ class Krylov(Program):
         """Keep the old basis for the data of now, if that is what was asked for."""
         if not self.keep_start:
             return
-        bases = Bases(root / "basis", durable=durable)
+        bases = self.results(root, durable=durable)
         if any((facts.data, facts.spec) == (data, spec) for facts in bases.facts()):
             return
         old = self.start_of(part, root)
@@ -169,6 +167,17 @@ class Krylov(Program):
         facts = replace(old.facts, data=data, spec=spec, drift=old.facts.drift + changed)
         rows = self.fitted(old, part)
         bases.save(replace(old, U=rows, facts=facts, snapshot=Snapshot.of(part).pack()))
+
+    def _solver_of(self, vectors: int) -> SolverSettings:
+        """Settings of a solver that finds so many vectors, or goes on from an old basis."""
+        if self.start:
+            return self.solver_settings(0.0)
+        return SolverSettings(vectors, min(self.block, vectors))
+
+    @property
+    def _old(self) -> int:
+        """Vectors of the basis to start from."""
+        return self.kept if self.start else 0
 
     def rows_of(self, subgraph: Subgraph) -> tuple[Any, Any | None]:
         """Rows of the adjacency matrix, and of its transpose where direction counts."""
@@ -197,27 +206,12 @@ class Krylov(Program):
         """The totals, then the solver's rounds."""
         vectors = self._found(extent)
         yield Round(0, totals_of.LENGTH)
-        if self.start:
-            yield from self._warm_schedule()
-            return
         yield from schedule(
             self.solver,
-            SolverSettings(vectors, min(self.block, vectors)),
+            self._solver_of(vectors),
             phases=self.products,
             spike=self.operator == "regularised",
         )
-
-    def _warm_schedule(self) -> Iterator[Round]:
-        """The rounds that go on from an old basis."""
-        old, spike = self.kept, self.operator == "regularised"
-        first, second = widths(old, self.budget)
-        sums = {first: old * (old + 1) // 2, second: 0}
-        for width in (first, second) if second else (first,):
-            yield from (Round(width, 0) for _ in range(self.products - 1))
-            yield Round(width, (sums[width] if width == first else 0) + width * spike)
-            if width == first:
-                yield Round(0, old * first + first * (first + 1) // 2)
-        yield Round(0, last_length(old + second, first + second))
 
     def columns(self, extent: Extent) -> int:
         """All vectors with their products, whether the graph has so many or not."""
@@ -246,28 +240,17 @@ class Krylov(Program):
         """Q, and Z where the solver keeps it; the finished rows; the block and small matrices."""
         vectors = self._found(extent)
         kept = min(self.kept, vectors)
-        matrices = 1 if self.solver == "arnoldi" else 2
+        settings = self._solver_of(vectors)
+        solver = planned_solver(self.solver, settings)
+        matrices = 1 + solver.keeps_images
+        steps = solver.multiplications(settings)
         width = max(this.width for this in self.schedule(extent))
         return Footprint(
-            multiplications=rows * self._multiplications(vectors, kept, extent),
+            multiplications=rows * (steps + 3 * vectors**2 + vectors * kept),
             held=matrices * _NUMBER * rows * vectors,
             left=_NUMBER * rows * kept,
             state=_NUMBER * (2 * rows * width + 2 * vectors**2),
         )
-
-    def _multiplications(self, vectors: int, kept: int, extent: Extent) -> int:
-        """Multiplications with one own row of Q and Z."""
-        last = 3 * vectors**2 + vectors * kept
-        if self.solver == "arnoldi":
-            return last + vectors**2
-        if self.solver == "dcgs2":
-            return last + 5 * vectors**2 // 2
-        columns = total = 0
-        for this in self.schedule(extent):
-            if this.width:
-                total += 4 * columns * this.width + 6 * this.width**2
-                columns += this.width
-        return last + total
 
     def reveals(self, parts: Sequence[Subgraph]) -> dict[str, Any]:
         """What the rest of an audit puts into numbers."""
@@ -291,7 +274,7 @@ class Krylov(Program):
 
     def results(self, root: Path, *, durable: bool) -> Bases:
         """Finished bases of a store."""
-        return Bases(root / "basis", durable=durable)
+        return Bases(root / self.kept_as, durable=durable)
 
     def half(self, site: Site) -> KrylovHalf:
         """A member's half."""

@@ -22,7 +22,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import FEATURES
 from fedlap_app.spectral import totals
 from fedlap_app.spectral.neighbourhood import SCALINGS, unheard
-from fedlap_app.spectral.schedule import Round
+from fedlap_app.spectral.solvers import Round
 from fedlap_app.sums.program import Bools, Extent, Footprint, Program, Site
 from fedlap_app.sums.programs.neighbour_half import NeighbourHalf, NeighbourResults
 
@@ -52,6 +52,7 @@ class NeighbourSums(Program):
     least_contributors: int = 2
 
     name: ClassVar[str] = "neighbour-sums"
+    kept_as: ClassVar[str] = "neighbour-sums"
     counted: ClassVar[str] = FEATURES
     blocks: ClassVar[str] = "feature columns"
     block_sums: ClassVar[str] = "sums of neighbours' features"
@@ -172,7 +173,7 @@ class NeighbourSums(Program):
 
     def results(self, root: Path, *, durable: bool) -> NeighbourResults:
         """Finished sums of a store."""
-        return NeighbourResults(root / self.name, durable=durable)
+        return NeighbourResults(root / self.kept_as, durable=durable)
 
     def half(self, site: Site) -> NeighbourHalf:
         """A member's half."""

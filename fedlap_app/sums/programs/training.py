@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.ledger import Entry
-from fedlap_app.spectral.schedule import Round
+from fedlap_app.spectral.solvers import Round
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.results import Facts
 from fedlap_app.sums.program import Extent, Footprint, Program, Site

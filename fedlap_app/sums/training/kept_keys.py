@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.results import Facts, Results
 from fedlap_app.sums.keyring import KeyRing
-
-_PREFIX = "training-"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +60,10 @@ def job_files(root: Path, job: str, *, durable: bool) -> TrainingFiles:
     """Files of one training job in the store at `root`."""
     if not job.isalnum():
         raise ProtocolError(f"{job[:40]!r} is no job id; it was altered.")
-    return TrainingFiles(root, durable=durable, prefix=f"{_PREFIX}{job}-")
+    return TrainingFiles(root, durable=durable, prefix=names.SEALED_FILE(job=job, what=""))
 
 
 def jobs_with_files(root: Path) -> set[str]:
     """Training jobs that have files, finished ones too."""
-    return {path.name.split("-")[1] for path in root.glob(f"{_PREFIX}*-*")}
+    found = (names.SEALED_FILE.read(path.name) for path in root.glob("*"))
+    return {fields["job"] for fields in found if fields}

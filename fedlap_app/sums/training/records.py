@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.training.agreed import Turn
 
-_SETTLED, _LISTED, _REPLIES = "settled", "listed", ("reply-even", "reply-odd")
+_SETTLED, _LISTED, _REPLIES = names.SETTLED, names.LISTED, names.REPLIES
 _SERIES = (_SETTLED, _LISTED, *_REPLIES)
 
 

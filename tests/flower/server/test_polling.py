@@ -5,6 +5,7 @@ import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 from flwr.common.constant import SUPERLINK_NODE_ID, ErrorCode
 from flwr.supercore.task_identity import TaskIdentity
+from flwr.superlink.grid import HttpGrid
 
 from fedlap_app.errors import RunError
 from fedlap_app.flower.grids import polling
@@ -194,11 +195,8 @@ def test_a_superlink_that_stays_away_ends_the_run(flower):
         wait()
 
 
-def test_flower_repeats_no_call_for_ever(flower):
-    class Invoker:
-        max_time = None
-
-    flower._retry_invoker = Invoker()
+def test_flower_repeats_no_call_for_ever():
+    flower = HttpGrid("127.0.0.1:1", token="token")
     PollingGrid(flower, patience=600.0)
     assert flower._retry_invoker.max_time == polling._CALL_SECONDS
 

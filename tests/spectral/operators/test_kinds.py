@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.spectral.operators import KINDS, make_operator
-from fedlap_app.spectral.reference import whole_operator
 from fedlap_app.spectral.totals import Totals, contribution
+from fedlap_app.studies.true_spectrum import whole_operator
 
 
 def apply(federation, operators, X):

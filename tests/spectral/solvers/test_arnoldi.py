@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedlap_app.spectral import reference
+from tests.spectral import reference
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fedlap_app.spectral import reference
 from fedlap_app.spectral.solvers.block_lanczos import BlockLanczos
+from tests.spectral import reference
 
 
 def gathered(federation, solvers):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedlap_app.spectral import reference
+from tests.spectral import reference
 
 
 @pytest.mark.parametrize(("kind", "per_step"), [("sym", 2), ("regularised", 2), ("directed", 3)])

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.spectral import reference
 from fedlap_app.spectral.certificate import quality
 from fedlap_app.spectral.operators import KINDS
 from fedlap_app.spectral.solvers import SOLVERS, make_solver
+from tests.spectral import reference
 
 
 def gathered(federation, solvers):

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from fedlap_app.errors import ConfigError, ProtocolError
 from fedlap_app.sums.backend import InsecureWarning
-from fedlap_app.sums.choice import make_accumulator, make_backend, new_public_key
+from fedlap_app.sums.choice import backend_class, make_accumulator, make_backend
 from fedlap_app.sums.ckks import tenseal_contexts, tenseal_vectors, wire
 from fedlap_app.sums.ckks.parameters import load_seal
 from fedlap_app.sums.ckks.profiles import without_pads
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fedlap_app.sums.backend.Insecur
 
 @cache
 def public_key(name):
-    return new_public_key("ckks", PROFILE, name.encode())
+    return backend_class("ckks", PROFILE).new_public_key(PROFILE, name.encode())
 
 
 def backends(rings, count, profile=PROFILE):
@@ -223,7 +223,10 @@ def test_ciphertexts_under_different_keys_are_not_added(rings):
     header = members[0].block_header("client-02", PLACE, length=100)
     accumulator = added(header, members, [members[0].seal(np.ones(100), header)])
     other = members[1].keys
-    public = {**other.public_keys, "client-02": new_public_key("ckks", PROFILE, b"x")}
+    public = {
+        **other.public_keys,
+        "client-02": backend_class("ckks", PROFILE).new_public_key(PROFILE, b"x"),
+    }
     foreign = make_backend("ckks", replace(other, public_keys=public), profile=PROFILE)
     with pytest.raises(ProtocolError, match="under different keys are never added"):
         accumulator.add(foreign.seal(np.ones(100), header))
@@ -245,7 +248,9 @@ def test_the_server_holds_no_key_and_running_sums_only(rings):
 def test_a_secret_key_follows_from_its_seed_and_encryption_from_none():
     one, again, other = (saved_bytes(tenseal_contexts._secret_key(s)) for s in (b"a", b"a", b"b"))
     assert one == again != other
-    assert new_public_key("ckks", PROFILE, b"a") != new_public_key("ckks", PROFILE, b"a")
+    assert backend_class("ckks", PROFILE).new_public_key(PROFILE, b"a") != backend_class(
+        "ckks", PROFILE
+    ).new_public_key(PROFILE, b"a")
     context = tenseal_contexts.encrypting_for_all(b"a")
     rooms = [tenseal_vectors.encrypt(np.zeros(4096), context, None) for _ in range(2)]
     assert rooms[0] != rooms[1]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fedlap_app.graphs.graph import join
-from fedlap_app.spectral import reference
 from fedlap_app.spectral.start import start_block
+from tests.spectral import reference
 
 from .conftest import random_parts
 

@@ -8,10 +8,10 @@ import pytest
 from fedlap_app.errors import RunError
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.without import without
-from fedlap_app.spectral import reference
 from fedlap_app.sums.job.bases import Bases
 from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.job.messages import SUMS
+from tests.spectral import reference
 from tests.sums.job.conftest import KRYLOV, SPEC, Phase, random_parts
 
 COLD = replace(KRYLOV, vectors=12, rank=4)

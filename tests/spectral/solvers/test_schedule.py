@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.spectral.schedule import Round, schedule
-from fedlap_app.spectral.solvers import SolverSettings
+from fedlap_app.spectral.solvers import Round, SolverSettings, schedule
 
 
 @pytest.mark.parametrize("solver", ["block-lanczos", "dcgs2", "arnoldi"])

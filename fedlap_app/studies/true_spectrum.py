@@ -1,4 +1,4 @@
-"""The same mathematics on the whole matrix, to compare with; only for those who hold all of it."""
+"""Eigenvectors of the whole graph, to compare with; only for those who hold all of it."""
 
 import math
 from itertools import accumulate
@@ -61,32 +61,6 @@ def whole_operator(
     )
 
 
-def krylov(L: Any, start: Array, vectors: int) -> Array:  # noqa: ANN401
-    """Orthonormal basis of the block Krylov space of ``start``, by Householder QR, twice."""
-    Q = np.linalg.qr(start[:, :vectors])[0]
-    block = Q
-    while Q.shape[1] < vectors:
-        block = (L @ block)[:, : vectors - Q.shape[1]]
-        for _ in range(2):
-            block = block - Q @ (Q.T @ block)
-            block, R = np.linalg.qr(block)
-            if np.abs(np.diag(R)).min() < 1e-10 * np.abs(R).max():
-                raise RunError(
-                    f"The Krylov space ends after {Q.shape[1]} vectors; {vectors} were wanted: "
-                    "compare fewer."
-                )
-        Q = np.hstack([Q, block])
-    return Q
-
-
-def rayleigh_ritz(L: Any, Q: Array, rank: int, keep: str) -> tuple[Array, Array]:  # noqa: ANN401
-    """Kept Ritz values and vectors of ``L`` on the span of ``Q``."""
-    T = Q.T @ (L @ Q)
-    values, Y = scipy.linalg.eigh((T + T.T) / 2)
-    order = _order(values, keep)[:rank]
-    return values[order], Q @ Y[:, order]
-
-
 def eigenspace(
     kind: str,
     A: Any,  # noqa: ANN401
@@ -107,7 +81,7 @@ def eigenspace(
         Eigenvalues (k,) in the order of ``keep`` and eigenvectors (n, k), k at least ``rank``
         when the graph has so many nodes.
     """
-    _order(np.zeros(0), keep)
+    in_order(np.zeros(0), keep)
     labels = np.zeros(A.shape[0], dtype=np.int64)
     if kind != "regularised":
         labels = sp.csgraph.connected_components(A, directed=True, connection="weak")[1]
@@ -115,7 +89,7 @@ def eigenspace(
     while True:
         pieces = _component_pairs(kind, A, labels, rank + extra, keep, options)
         values = np.concatenate([piece[1] for piece in pieces])
-        order = _order(values, keep)
+        order = in_order(values, keep)
         limit = values[order[min(rank, len(order)) - 1]]
         distance = np.abs(np.abs(values) - abs(limit) if keep == "magnitude" else values - limit)
         rank_of = np.argsort(order)
@@ -135,7 +109,26 @@ def capture(U: Array, V: Array) -> float:
     return float(np.sum((V.T @ U) ** 2) / np.sum(U**2))
 
 
-def _order(values: Array, keep: str) -> NDArray[np.int64]:
+def krylov(L: Any, start: Array, vectors: int) -> Array:  # noqa: ANN401
+    """Orthonormal basis of the block Krylov space of ``start``, by Householder QR, twice."""
+    Q = np.linalg.qr(start[:, :vectors])[0]
+    block = Q
+    while Q.shape[1] < vectors:
+        block = (L @ block)[:, : vectors - Q.shape[1]]
+        for _ in range(2):
+            block = block - Q @ (Q.T @ block)
+            block, R = np.linalg.qr(block)
+            if np.abs(np.diag(R)).min() < 1e-10 * np.abs(R).max():
+                raise RunError(
+                    f"The Krylov space ends after {Q.shape[1]} vectors; {vectors} were wanted: "
+                    "compare fewer."
+                )
+        Q = np.hstack([Q, block])
+    return Q
+
+
+def in_order(values: Array, keep: str) -> NDArray[np.int64]:
+    """Which eigenvalues are kept first."""
     if keep not in KEEP:
         raise ConfigError(f"keep is '{keep}'; choose one of {', '.join(KEEP)}.")
     key = {"smallest": values, "largest": -values, "magnitude": -np.abs(values)}[keep]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedlap_app.errors import DataError
-from fedlap_app.graphs.binary import read_arrays, write_arrays
+from fedlap_app.store.arrays import read_arrays, write_arrays
 
 ARRAYS = {
     "text": np.array(["ä", "", "long text"]),

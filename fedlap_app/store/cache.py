@@ -7,10 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows: two processes may then prepare the same entry, the first one wins
-    fcntl = None  # type: ignore[assignment]
+from fedlap_app.store.locks import Lock
 
 ENTRY_LIMIT = 50
 
@@ -18,11 +15,12 @@ ENTRY_LIMIT = 50
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock that other processes respect, to prepare an entry only once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
+    lock = Lock(path)
+    lock.take()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def ensure_entry(entry: Path, build: Callable[[Path], None]) -> None:

@@ -3,8 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fedlap_app.graphs import cache
-from fedlap_app.graphs.cache import drop_entry, ensure_entry
+from fedlap_app.store import cache
+from fedlap_app.store.cache import drop_entry, ensure_entry
 
 
 def write(folder):

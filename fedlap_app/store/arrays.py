@@ -7,7 +7,7 @@ header (uint32 each), the header as JSON, then every array at a multiple of 64 b
 import json
 import os
 import struct
-import tempfile
+import threading
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import DataError
+from fedlap_app.store.files import replaced
 
 MAGIC = b"FEDLAP\x01\n"
 _PREFIX = struct.Struct("<8sQII")
@@ -27,16 +28,9 @@ def write_arrays(
     path: str | os.PathLike[str], meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write a description and arrays to ``path``; readers see the old file or the new one."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, meta, {key: np.ascontiguousarray(value) for key, value in arrays.items()})
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    with replaced(Path(path), durable=False, writer=writer) as file:
+        _write(file, meta, {key: np.ascontiguousarray(value) for key, value in arrays.items()})
 
 
 def _write(file: BinaryIO, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
