@@ -103,13 +103,14 @@ def unsealed_at_home(settings: Settings) -> Settings:
     A simulation hides nothing from whoever runs it. A deployment refuses.
     """
     method = method_class(settings.method).of(settings)
-    if not settings.sealed or not method.needs_updates:
+    own = handed("strategy", settings.strategy) is not None
+    if not settings.sealed or not (method.needs_updates or own):
         return settings
     log(
         WARNING,
-        "Method %s needs single updates, which a sealed sum has not: this simulation trains with "
+        "%s needs single updates, which a sealed sum has not: this simulation trains with "
         "training-backend = 'plain'; a deployment refuses, unless every policy allows plain",
-        settings.method,
+        "A strategy of one's own" if own else f"Method {settings.method}",
     )
     return replace(settings, training_backend="plain")
 

@@ -109,9 +109,9 @@ class ModelOptions(Options):
 
     def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:
         """The feature model for a schema; without a single one, what the tensors are made for."""
-        single = self.model in get_args(Kind)
+        several = self.model in ("none", PORTFOLIO)
         return ModelSpec(
-            kind=cast(Kind, self.model) if single else "decoupled",
+            kind="decoupled" if several else cast(Kind, self.model),
             num_features=num_features,
             num_classes=num_classes,
             hidden=parse_widths(self.hidden),

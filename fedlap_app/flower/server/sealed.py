@@ -33,7 +33,7 @@ from fedlap_app.methods.task import Task
 from fedlap_app.store.job_files import unpack_arrays
 from fedlap_app.store.packing import unpack
 from fedlap_app.sums.kdf import digest
-from fedlap_app.sums.programs import Training
+from fedlap_app.sums.programs import FeatureMoments, Training
 from fedlap_app.sums.training.adder import Adder
 from fedlap_app.sums.training.agreed import KEPT, LAST, WEIGHT_SUM, Turn, weights_place
 from fedlap_app.sums.training.publication import published
@@ -90,7 +90,7 @@ def _trained(
     while stage <= settings.self_training:
         rounds.stage(stage)
         stage += 1
-    return rounds.outcome(found_jobs.get(BASIS, ""), course.agreed.stages)
+    return rounds.outcome(course.agreed.stages)
 
 
 @dataclass
@@ -190,17 +190,18 @@ class SealedRounds:
             self._next = max(self._next, rounds + LAST)
         return stage
 
-    def outcome(self, basis: str, stages: int) -> Outcome:
+    def outcome(self, stages: int) -> Outcome:
         """What is known of the run: what was published, or all that a simulation has on disk."""
+        basis, read = (self.task.found.get(name, "") for name in (BASIS, FeatureMoments.name))
         if self.window is not None:
             seen = self.window.stages()
             if len(seen) == stages:
-                return Outcome(seen, self.window.model(), basis)
+                return Outcome(seen, self.window.model(), basis, read)
         told = [
             StageScores(None, None, self._rounds[stage], {}, self._published.get(stage, {}))
             for stage in range(stages)
         ]
-        return Outcome(told, self._model, basis)
+        return Outcome(told, self._model, basis, read)
 
     def _weigh(self, stage: int) -> None:
         """Sum the weights of the member list."""
