@@ -124,7 +124,7 @@ def test_two_organisations_are_told_what_they_learn_of_each_other():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--hidden", "8192,8192"], "there is not enough memory"),
+        (["--model", "decoupled", "--hidden", "8192,8192"], "there is not enough memory"),
         (["--structure-hidden", "-3"], "structure-hidden = '-3' is not a list"),
         (["--smoothing", "1e308"], "or the strength of the regulariser"),
         (["--store-dir", __file__], f"store-dir = '{__file__}' cannot be a folder"),
