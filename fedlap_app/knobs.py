@@ -183,8 +183,8 @@ def checked(value: object, entry: "Field[Any]") -> Value:
     if isinstance(typed, int | float) and not isinstance(typed, bool):
         if math.isnan(typed):
             raise ConfigError(
-                f"{key} = {typed} is no number: it must be {_interval(domain)}, for example "
-                f"{toml(entry.default)}"
+                f"{key} = {typed} is out of range ({_interval(domain)}): give a number, for "
+                f"example {toml(entry.default)}"
             )
         _check_range(key, typed, domain)
     return typed

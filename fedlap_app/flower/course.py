@@ -30,7 +30,6 @@ from fedlap_app.sums.training.agreed import KEPT, Agreed, Turn
 from fedlap_app.sums.training.job import RoundSum
 from fedlap_app.sums.training.shape import SumShape, Tensor
 
-_MORE_BITS = 4  # of gradients, which are smaller than what a model moves by
 Model = Mapping[str, NDArray[np.float32]]
 _FRESH: Model = MappingProxyType({})
 
@@ -104,8 +103,7 @@ class Course:
     def agreed(self) -> Agreed:
         """What all members of the job share."""
         settings = self.method.settings
-        gradients = _MORE_BITS if self.method.single_gradients else 0
-        bits = settings.training_bits + gradients
+        bits = settings.training_bits
         model = self.first(0)[MODEL]
         tensors = [Tensor(name, value.shape, bits) for name, value in model.items()]
         weighted = len(FEATURE_WEIGHTS) if FEATURE_WEIGHT in model else 1

@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 from flwr.app import Message, MetricRecord, RecordDict
 from flwr.common.logger import log
-from flwr.serverapp.strategy import FedAvg, FedAvgM
+from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedYogi
 from flwr.serverapp.strategy.fedopt import FedOpt
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.flower.records import from_arrays, to_arrays
-from fedlap_app.flower.server.strategies import strategy_of
+from fedlap_app.flower.server.strategies import strategy_of, type_of
 from fedlap_app.knobs import handed
 from fedlap_app.methods.base import Method
 from fedlap_app.methods.registry import method_class
@@ -28,6 +28,7 @@ from fedlap_app.methods.step import MODEL, Floats, Kept, State, kept, moved, pow
 from fedlap_app.settings import Settings
 
 _NO_MEAN = ("fedmedian", "fedtrimmedavg")
+_OF_MEAN = (FedAvg, FedAvgM, FedAdagrad, FedAdam, FedYogi)  # not what is derived from them
 _MOMENTUM, _FIRST, _SECOND = "momentum", "first-moment", "second-moment"
 _ALONE = {"num-examples": 1.0}
 
@@ -116,8 +117,9 @@ def unsealed_at_home(settings: Settings) -> Settings:
 
 def _require_mean(method: Method) -> None:
     strategy = method.settings.strategy
-    unknown = strategy in _NO_MEAN or handed("strategy", strategy) is not None
-    what = f"strategy = {strategy!r}" if unknown else ""
+    given = handed("strategy", strategy)
+    known = strategy not in _NO_MEAN if given is None else type_of(given) in _OF_MEAN
+    what = "" if known else f"strategy = {strategy!r}"
     if method.needs_updates:
         what = f"method = {method.name!r}"
     if what:

@@ -225,8 +225,8 @@ class Method(ABC):
     @property
     def needs_updates(self) -> bool:
         """Whether the server's side looks at single updates, which a sealed sum has not."""
-        kind = type(self)
-        return self.exchanges and (kind.join is not Method.join or kind.send is not Method.send)
+        own = type(self).join is not Method.join or type(self).send is not Method.send
+        return self.exchanges and (self.single_updates or own)
 
     # At the organisation: sees its data, returns only what may leave.
 

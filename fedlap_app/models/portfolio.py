@@ -77,10 +77,11 @@ class BasisBranch(StructureModel):
         """Weights of the columns, (rank, 1), worked out once for the same eigenvalues."""
         if self._scaled is None or self._scaled[0] is not eigenvalues:
             weights = self.reading.weights(eigenvalues.cpu().numpy().astype(np.float64))
-            scale = np.zeros((self.spec.rank, 1), dtype=np.float32)
-            scale[: len(weights), 0] = weights[: self.spec.rank]
-            with torch.inference_mode(mode=False):  # training multiplies by it, too
-                self._scaled = eigenvalues, torch.from_numpy(scale).to(eigenvalues.device)
+            found = min(len(weights), self.spec.rank)
+            with torch.inference_mode(mode=False):  # training reads it, too
+                scale = torch.zeros(self.spec.rank, 1, device=eigenvalues.device)
+                scale[:found, 0] = torch.from_numpy(weights[:found].astype(np.float32))
+            self._scaled = eigenvalues, scale
         return self._scaled[1]
 
     def roughness(self, tensors: GraphTensors) -> Tensor | float:

@@ -28,7 +28,7 @@ def how_good(run: RunFacts) -> Figure:
     """The score on test nodes, and whether validation promised it."""
     question = "How good is the model?"
     if run.test is None:
-        return Figure(question, "not known", "there are no test nodes that tell")
+        return Figure(question, "not known", "no score was published, or there are no test nodes")
     shown = f"{percent(run.test)} test {run.metric}"
     if run.validation is None:
         return Figure(question, shown, "no validation nodes chose the round: it is the last one")

@@ -91,7 +91,9 @@ def bench_grid(settings: Settings, repeats: int) -> dict[str, Any]:
     training and averages; the grid also scores the model that each client received. `scoring_ms` is
     what those scores cost in the bare loop: part of the overhead.
     """
-    settings = replace(settings, self_training=0, patience=0, training_backend="plain")
+    settings = replace(
+        settings, self_training=0, patience=0, training_backend="plain", standardise="none"
+    )
     pacers = [_paced(settings) for _ in range(repeats)]
     grid_ms, bare_ms, scored_ms = (
         1000 * statistics.median(seconds for pacer in pacers for seconds in getattr(pacer, kind))

@@ -46,8 +46,8 @@ class SealedTrainingOptions(Options):
         only=("training-backend", ("mask",)), advanced=True,
     )  # fmt: skip
     training_bits: int = knob(
-        24, "fraction bits of a sealed change; gradients get four more",
-        low=8, high=27, only=("training-backend", ("mask",)), advanced=True,
+        24, "fraction bits of a sealed change; it has 31 with those before the point",
+        low=8, high=30, only=("training-backend", ("mask",)), advanced=True,
     )  # fmt: skip
     largest_step: float = knob(
         1000.0, "norm of a round's mean change above which nobody goes on",

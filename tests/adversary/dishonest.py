@@ -20,7 +20,8 @@ def settings_of(**changed):
     """A run that helps the coordinator: a model without norms, dropout and neighbours."""
     plain = {
         "method": "fedavg", "accounts": 240, "clients": 3, "rounds": 3, "local_epochs": 2,
-        "model": "decoupled", "hops": 0, "hidden": str(HIDDEN), "dropout": 0.0,
+        "standardise": "none", "model": "decoupled", "hops": 0, "hidden": str(HIDDEN),
+        "dropout": 0.0,
         "input_dropout": 0.0, "input_norm": False, "weight_decay": 0.0,
         "self_training": 0, "patience": 0, "relay": False, "training_backend": "plain",
     }  # fmt: skip

@@ -63,7 +63,7 @@ def test_the_help_is_grouped_and_short():
     usual = [key for title, keys in shown.items() if title != "Options" for key in keys]
     assert usual == [key for key, entry in KNOBS.items() if not domain_of(entry).advanced]
     assert len(usual) < len(KNOBS) * 0.6
-    assert "Structure model g (fedlap+, fedlap)" in shown
+    assert "Structure model g (fedlap+, fedlap, fedstruct)" in shown
     assert "--help-all shows" in fedlap("train", "-h").stdout
     assert "--method [" + "|".join(BUILT_IN) + "]" in fedlap("bench", "grid", "--help").stdout
 

@@ -111,7 +111,8 @@ def test_the_demonstration_runs_from_its_compose_files(tmp_path, files, method):
     facts = json.loads(summary.read_text(encoding="utf-8"))
     assert (facts["method"], facts["clients"]) == (method, 3)
     assert [stage["rounds"] for stage in facts["stages"]] == [1]
-    assert sorted(facts["client_accuracy"]) == ["bank-00", "bank-01", "bank-02"]
+    assert facts["client_accuracy"] == {}  # those stay with the banks
+    assert sorted(facts["bytes_up"]) == ["bank-00", "bank-01", "bank-02"]
     status = json.loads((summary.parent / "status.json").read_text(encoding="utf-8"))
     assert status["state"] == "finished"
     for bank in ("bank-00", "bank-01", "bank-02"):

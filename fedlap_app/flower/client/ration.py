@@ -202,7 +202,7 @@ def _require_short(content: RecordDict, task: Task, method: Method) -> None:
     """Refuse names and jobs that no server of this app sends: the store would hold them."""
     names = [name for name, record in content.items() if isinstance(record, ArrayRecord)]
     jobs_fit = all(map(_JOB.fullmatch, task.found.values()))
-    if not jobs_fit or not task.found.keys() <= {*method.settings.programs}:
+    if not jobs_fit or not task.found.keys() <= {*method.settings.possible_programs}:
         raise ProtocolError(
             "the message names jobs that no run of these settings has: it was not made by this "
             "app's server"

@@ -85,7 +85,7 @@ def _phases(
     read = (FeatureMoments.name,) if reads_together(members, method) else ()
     found = {
         program: _offline(grid, members, settings, program, board, told, folder)
-        for program in (*read, *settings.needed_programs)
+        for program in (*settings.needed_programs, *read)
     }
     own = {program: found[program] for program in (*read, *method.needs(settings))}
     board.phase("training", "rounds", settings.rounds * (settings.self_training + 1))

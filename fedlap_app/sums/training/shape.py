@@ -170,7 +170,7 @@ def _fixed(tensor: Tensor, change: Named, share: float) -> Floats:
         raise RunError(
             f"the change of {tensor.name!r} in one round is not below {tensor.limit:g} everywhere, "
             "which is what its sum can hold: start a new run with a smaller learning rate or a "
-            "coarser scale"
+            "coarser scale (training-bits)"
         )
     scaled = np.multiply(flat, share * 2.0**tensor.bits, dtype=np.float64)
     return np.rint(scaled, out=scaled)

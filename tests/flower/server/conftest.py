@@ -44,7 +44,7 @@ def observer():
 
 @pytest.fixture
 def settings():
-    """Three banks with 240 accounts, two rounds."""
+    """Three banks with 240 accounts, two rounds, features as they are."""
     return replace(
         Settings(),
         method="fedavg",
@@ -60,6 +60,7 @@ def settings():
         column_weights="none",
         hidden="8",
         training_backend="plain",
+        standardise="none",
         step_timeout=60.0,
     )
 

@@ -249,7 +249,7 @@ def test_train_ends_with_the_reason(folders, tmp_path):
 
 def test_learned_rows_show_who_shares_nodes(settings, folders, observer):
     limit(of(folders), "hide-topology = true")
-    settings = replace(settings, method="fedlap", spectral=False)
+    settings = replace(settings, method="fedlap", spectral=False, training_backend="plain")
     with pytest.raises(RunError, match=f"{LIMITED}: its limit hide-topology = true"):
         run(deployed(settings, folders), settings, observer)
 
