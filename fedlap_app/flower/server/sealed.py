@@ -33,7 +33,7 @@ from fedlap_app.methods.task import Task
 from fedlap_app.store.job_files import unpack_arrays
 from fedlap_app.store.packing import unpack
 from fedlap_app.sums.kdf import digest
-from fedlap_app.sums.programs import Training
+from fedlap_app.sums.programs import FeatureMoments, Training
 from fedlap_app.sums.training.adder import Adder
 from fedlap_app.sums.training.agreed import KEPT, LAST, WEIGHT_SUM, Turn, weights_place
 from fedlap_app.sums.training.publication import published
@@ -81,8 +81,7 @@ def _trained(
     settings = method.settings
     handshake = run_offline(grid, members, settings, Training.name)
     folder.write_json(offline_file(Training.name), handshake.to_json())
-    found_jobs = {program: outcome.job for program, outcome in found.items()}
-    task = Task(grid.run.run_id, 0, found_jobs)
+    task = Task(grid.run.run_id, 0, {program: each.job for program, each in found.items()})
     names = tuple(member.name for member in members)
     rounds = SealedRounds(grid, members, method, course, task, handshake, folder, observer)
     rounds.window = Window.of(settings, names, task.run) if handshake.simulated else None
@@ -90,7 +89,7 @@ def _trained(
     while stage <= settings.self_training:
         rounds.stage(stage)
         stage += 1
-    return rounds.outcome(found_jobs.get(BASIS, ""), course.agreed.stages)
+    return rounds.outcome(course.agreed.stages)
 
 
 @dataclass
@@ -190,17 +189,18 @@ class SealedRounds:
             self._next = max(self._next, rounds + LAST)
         return stage
 
-    def outcome(self, basis: str, stages: int) -> Outcome:
+    def outcome(self, stages: int) -> Outcome:
         """What is known of the run: what was published, or all that a simulation has on disk."""
+        basis, features = (self.task.found.get(each, "") for each in (BASIS, FeatureMoments.name))
         if self.window is not None:
             seen = self.window.stages()
             if len(seen) == stages:
-                return Outcome(seen, self.window.model(), basis)
+                return Outcome(seen, self.window.model(), basis, features)
         told = [
             StageScores(None, None, self._rounds[stage], {}, self._published.get(stage, {}))
             for stage in range(stages)
         ]
-        return Outcome(told, self._model, basis)
+        return Outcome(told, self._model, basis, features)
 
     def _weigh(self, stage: int) -> None:
         """Sum the weights of the member list."""
