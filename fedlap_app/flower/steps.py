@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 from flwr.app import Message, MetricRecord, RecordDict
 from flwr.common.logger import log
-from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedYogi
+from flwr.serverapp.strategy import FedAvg, FedAvgM
 from flwr.serverapp.strategy.fedopt import FedOpt
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.flower.records import from_arrays, to_arrays
-from fedlap_app.flower.server.strategies import strategy_of, type_of
+from fedlap_app.flower.server.strategies import strategy_of
 from fedlap_app.knobs import handed
 from fedlap_app.methods.base import Method
 from fedlap_app.methods.registry import method_class
@@ -28,7 +28,6 @@ from fedlap_app.methods.step import MODEL, Floats, Kept, State, kept, moved, pow
 from fedlap_app.settings import Settings
 
 _NO_MEAN = ("fedmedian", "fedtrimmedavg")
-_OF_MEAN = (FedAvg, FedAvgM, FedAdagrad, FedAdam, FedYogi)  # not what is derived from them
 _MOMENTUM, _FIRST, _SECOND = "momentum", "first-moment", "second-moment"
 _ALONE = {"num-examples": 1.0}
 
@@ -104,22 +103,22 @@ def unsealed_at_home(settings: Settings) -> Settings:
     A simulation hides nothing from whoever runs it. A deployment refuses.
     """
     method = method_class(settings.method).of(settings)
-    if not settings.sealed or not method.needs_updates:
+    own = handed("strategy", settings.strategy) is not None
+    if not settings.sealed or not (method.needs_updates or own):
         return settings
     log(
         WARNING,
-        "Method %s needs single updates, which a sealed sum has not: this simulation trains with "
+        "%s needs single updates, which a sealed sum has not: this simulation trains with "
         "training-backend = 'plain'; a deployment refuses, unless every policy allows plain",
-        settings.method,
+        "A strategy of one's own" if own else f"Method {settings.method}",
     )
     return replace(settings, training_backend="plain")
 
 
 def _require_mean(method: Method) -> None:
     strategy = method.settings.strategy
-    given = handed("strategy", strategy)
-    known = strategy not in _NO_MEAN if given is None else type_of(given) in _OF_MEAN
-    what = "" if known else f"strategy = {strategy!r}"
+    unknown = strategy in _NO_MEAN or handed("strategy", strategy) is not None
+    what = f"strategy = {strategy!r}" if unknown else ""
     if method.needs_updates:
         what = f"method = {method.name!r}"
     if what:

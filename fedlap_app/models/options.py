@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar, cast, get_args
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import Options, handed, knob
+from fedlap_app.knobs import Options, knob
 from fedlap_app.models.guesses import GuessSpec, Labels
 from fedlap_app.models.specs import (
     FEATURE_BRANCHES,
@@ -109,9 +109,9 @@ class ModelOptions(Options):
 
     def model_spec(self, num_features: int, num_classes: int) -> ModelSpec:
         """The feature model for a schema; without a single one, what the tensors are made for."""
-        single = self.model in get_args(Kind) or handed("model", self.model) is not None
+        several = self.model in ("none", PORTFOLIO)
         return ModelSpec(
-            kind=cast(Kind, self.model) if single else "decoupled",
+            kind="decoupled" if several else cast(Kind, self.model),
             num_features=num_features,
             num_classes=num_classes,
             hidden=parse_widths(self.hidden),

@@ -133,9 +133,9 @@ SIMULATED = Policy(
 def _allows_more(name: str, value: Any, safe: Any) -> bool:  # noqa: ANN401 - of any key
     if value == safe or safe is None:
         return False
-    if name == "backends":
+    if isinstance(safe, tuple):
         return value is None or not {*value} <= {*safe}
-    if name == "least_scored_nodes":
+    if name.startswith("least_"):
         return bool(value < safe)
     if isinstance(safe, bool) or not isinstance(safe, int):
         return True

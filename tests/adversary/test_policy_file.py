@@ -32,11 +32,17 @@ def require_nothing_left(scene):
     assert not list(scene.store(VICTIM).glob("offline-*-answered-*"))
 
 
+def without_policy(scene, table):
+    """What the scene has let training do goes, and another table comes."""
+    path = scene.folders[VICTIM] / "org.toml"
+    text, _, _ = path.read_text().partition("[policy]")
+    path.write_text(text + table)
+
+
 @pytest.mark.parametrize("changes", LESS)
 @pytest.mark.parametrize("table", ["", "[policy]\n", "[consent]\n", "[Policy]\n"])
 def test_what_holds_without_a_policy_is_safe(scene, changes, table):
-    with (scene.folders[VICTIM] / "org.toml").open("a") as file:
-        file.write(table)
+    without_policy(scene, table)
     scene.settings = replace(scene.settings, **changes)
     with pytest.raises(RefusedError, match="does not allow"):
         scene.run("h1")
@@ -46,8 +52,7 @@ def test_what_holds_without_a_policy_is_safe(scene, changes, table):
 @pytest.mark.parametrize("table", ["", "[policy]\nmost-vectors = 1000\n"])
 def test_no_run_asks_for_sums_of_features(scene, table):
     """Any run may name the program; the organisations' files say nothing about it."""
-    with (scene.folders[VICTIM] / "org.toml").open("a") as file:
-        file.write(table)
+    without_policy(scene, table)
     with pytest.raises(RefusedError, match="most-feature-columns = 0 does not allow"):
         scene.run("h1", program="neighbour-sums")
     require_nothing_left(scene)

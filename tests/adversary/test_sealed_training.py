@@ -89,6 +89,7 @@ def test_the_server_gets_names_sizes_and_words_that_say_nothing(sealed, tmp_path
             if kind == "query.join":
                 assert set(content["member"]) == {
                     "name", "version", "settings", "schema", "num-classes", "num-features",
+                    "num-categories", "num-inputs", "asks",
                 }  # fmt: skip
             if kind == "train.sealed":
                 assert set(content["reply"]) <= {"body", "mark"}

@@ -8,8 +8,6 @@ from torch import nn
 import fedlap_app as fedlap
 from fedlap_app.models.networks import DenseLayer
 
-UNSEALED = {"training_backend": "plain"}
-
 
 class Linear(nn.Module):
     """What "decoupled" is without hidden layers and hops."""
@@ -25,7 +23,13 @@ class Linear(nn.Module):
 
 @pytest.fixture
 def train(orgs):
-    quick = {"rounds": 3, "self_training": 0, "dropout": 0.0, "input_dropout": 0.0}
+    quick = {
+        "training_backend": "plain",
+        "rounds": 3,
+        "self_training": 0,
+        "dropout": 0.0,
+        "input_dropout": 0.0,
+    }
     return lambda method="fedavg", **more: fedlap.train(orgs, method, **quick, **more)
 
 
@@ -34,12 +38,10 @@ def test_a_model_of_ones_own(train, tmp_path):
     own = train(model=Linear)
     assert own.summary["loss"] == named.summary["loss"]
     assert isinstance(own.model, Linear)
-    # Sums are rounded in ways that depend on the settings, so that they are not alike to the bit.
-    expected = named.predict("bank-00")
-    assert_frame_equal(own.predict("bank-00"), expected, rtol=0.0, atol=1e-6)
+    assert_frame_equal(own.predict("bank-00"), named.predict("bank-00"))
     own.save(tmp_path / "run")
-    again = fedlap.open_run(tmp_path / "run")
-    assert again.predict("bank-01").equals(own.predict("bank-01"))
+    saved = fedlap.open_run(tmp_path / "run")
+    assert_frame_equal(saved.predict("bank-01"), named.predict("bank-01"))
 
 
 def test_a_network_is_where_training_begins(train, orgs):
@@ -63,7 +65,7 @@ def test_a_model_of_ones_own_beside_a_basis(train):
     ("given", "named"),
     [
         (FedAvg, {}),
-        (FedMedian(), {"strategy": "fedmedian", **UNSEALED}),
+        (FedMedian(), {"strategy": "fedmedian"}),
         (
             FedAvgM(server_momentum=0.5, server_learning_rate=1.0),
             {"strategy": "fedavgm", "server_momentum": 0.5},
@@ -73,9 +75,8 @@ def test_a_model_of_ones_own_beside_a_basis(train):
 )
 def test_a_strategy_as_an_object(train, given, named):
     expected = train(hidden="4", **named).summary["loss"]
-    sealed = {key: named[key] for key in UNSEALED if key in named}
     for _ in range(2):  # it begins anew in every run
-        assert train(hidden="4", strategy=given, **sealed).summary["loss"] == expected
+        assert train(hidden="4", strategy=given).summary["loss"] == expected
 
 
 @pytest.mark.parametrize(
@@ -84,8 +85,6 @@ def test_a_strategy_as_an_object(train, given, named):
         ({"strategy": 3}, "strategy = 3 is no strategy"),
         ({"strategy": dict}, "is no strategy"),
         ({"strategy": FedProx}, "whose pull the clients compute"),
-        ({"strategy": FedMedian()}, "needs every organisation's own update"),
-        ({"strategy": type("Own", (FedAvg,), {})}, "needs every organisation's own update"),
         ({"model": lambda features, classes: "net"}, "where a torch.nn.Module was expected"),
         ({"model": 3}, "wrong type"),
         ({"model": "Linaer"}, "is not one of"),

@@ -3,7 +3,7 @@ from flwr.app import Context, RecordDict
 
 from fedlap_app.deploy.coordinator import Wishes, issue
 from fedlap_app.errors import ConfigError
-from fedlap_app.flower.client.offline import secrets_of
+from fedlap_app.flower.client.offline import _known, secrets_of
 from fedlap_app.flower.client.organisation import organisation_of
 from fedlap_app.privacy.pins import merge_pins
 from fedlap_app.settings import Settings
@@ -26,7 +26,7 @@ def test_a_client_pins_what_the_federation_file_says(tmp_path, places, federatio
         config["federation"] = str(tmp_path / "c" / "federation.toml")
     else:
         (place.data / "federation.toml").write_text(federation.to_toml())
-    secrets, pinned = secrets_of(client(place, Settings(), **config))
+    secrets, pinned = _known(client(place, Settings(), **config))
     assert dict(secrets.pins) == federation.pins
     assert pinned == frozenset()  # these are the coordinator's, not its own
     assert secrets.trust is False

@@ -18,8 +18,8 @@ from fedlap_app.studies.grid_bench import BareLoop, Pacer, bench_grid
 @pytest.fixture
 def settings():
     return replace(
-        Settings(), method="fedavg", accounts=240, clients=2, rounds=3, local_epochs=1, hidden="8",
-        self_training=0,
+        Settings(), method="fedavg", model="decoupled", accounts=240, clients=2, rounds=3,
+        local_epochs=1, hidden="8", self_training=0, standardise="none", training_backend="plain",
     )  # fmt: skip
 
 

@@ -191,16 +191,16 @@ class SealedRounds:
 
     def outcome(self, stages: int) -> Outcome:
         """What is known of the run: what was published, or all that a simulation has on disk."""
-        basis, features = (self.task.found.get(each, "") for each in (BASIS, FeatureMoments.name))
+        basis, read = (self.task.found.get(name, "") for name in (BASIS, FeatureMoments.name))
         if self.window is not None:
             seen = self.window.stages()
             if len(seen) == stages:
-                return Outcome(seen, self.window.model(), basis, features)
+                return Outcome(seen, self.window.model(), basis, read)
         told = [
             StageScores(None, None, self._rounds[stage], {}, self._published.get(stage, {}))
             for stage in range(stages)
         ]
-        return Outcome(told, self._model, basis, features)
+        return Outcome(told, self._model, basis, read)
 
     def _weigh(self, stage: int) -> None:
         """Sum the weights of the member list."""

@@ -70,7 +70,7 @@ def test_it_is_noticed_when_others_write_or_delete(open_again, tmp_path):
 
 def test_files_are_closed_with_the_object(open_again):
     handles = Path("/proc/self/fd")
-    gc.collect()
+    gc.collect()  # what other tests left open
     before = len(list(handles.iterdir()))
     for number in range(5):
         open_again().write(b"%d" % number)
