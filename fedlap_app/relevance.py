@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import Options, domain_of, keys_of, toml
+from fedlap_app.knobs import Options, domain_of, handed, keys_of, toml
 from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.settings import KNOBS, OperationOptions, RunOptions
 from fedlap_app.spectral.options import BasisOptions
@@ -114,7 +114,8 @@ def _idle(values: Mapping[str, object]) -> dict[str, str]:
             continue
         other, choices = needed
         chosen = values.get(other, KNOBS[other].default)
-        if chosen not in choices:
+        # What an object reads is its own matter.
+        if chosen not in choices and handed(other, str(chosen)) is None:
             found[key] = (
                 f"{key} = {toml(values[key])} has no effect with {other} = {toml(chosen)}: leave "
                 f"it out, or try {other} = '{choices[0]}'"

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.api.prediction import predict_part
-from fedlap_app.api.stores import find_basis, kept_files, read_model, roots_of
+from fedlap_app.api.stores import (
+    find_basis,
+    find_encoding,
+    find_sums,
+    kept_files,
+    read_model,
+    roots_of,
+)
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.organisation import read_organisation
@@ -124,12 +131,15 @@ def of_part(
     policy
         What it allows.
     """
+    settings = parse_settings(model.config)
     basis = find_basis(stores, part, model.basis) if model.basis else None
-    found = predict_part(part, model, basis)
+    encoding = find_encoding(stores, part.name, model)
+    others = find_sums(stores, part, settings)
+    found = predict_part(part, model, basis, encoding=encoding, others=others)
     store = next((each for each in stores if (each / names.JOBS).is_dir()), stores[0])
     return MemberFacts(
         part=part,
-        settings=parse_settings(model.config),
+        settings=settings,
         log_probabilities=found.log_probabilities,
         basis=basis,
         ledger=_ledger(store),

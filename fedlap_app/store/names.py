@@ -60,7 +60,8 @@ PHASE = Name("offline-{job}", job=_HASH)  # the ledger of a job before training
 PHASE_FILE = Name("offline-{job}-{what}", job=_HASH, what=f"{ANSWERED}-[01]|{COLUMNS}|{ORDER}")
 PENDING = Name("offline-{what}", what=CARD)
 SEALED_FILE = Name("training-{job}-{what}", job=_HASH, what=f"(?:{_SERIES})-[01]|{HOME}|{SAID}")
-KEYS = Name("trainings-{key}", key=_HASH)  # of sealed trainings that are not finished
+TRAININGS = "trainings"
+KEYS = Name(f"{TRAININGS}-{{key}}", key=_HASH)  # of sealed trainings that are not finished
 TRAINING = Name("train-{run:020d}", run=r"\d{20}")
 GUESSES = Name("guesses-{stage}.npz", stage=r"\d+")
 MOMENTS = Name("moments-{stage}-{number}.npz", stage=r"\d+", number=r"\d+")

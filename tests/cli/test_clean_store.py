@@ -88,6 +88,17 @@ def test_who_one_is_always_stays(tmp_path):
     }
 
 
+def test_what_sealed_training_left_goes(tmp_path):
+    folder, root = organisation(tmp_path)
+    files = ("settled-0", "listed-1", "reply-even-0", "reply-odd-1", "best-0", "kept-1", "home")
+    write(root, *(f"training-{JOB}-{each}" for each in files), f".training-{JOB}-said.part")
+    write(root, f"trainings-{JOB}", f"feature-moments-{JOB}", f"{MODEL[:-9]}rounds.jsonl")
+    write(root, f"{MODEL[:-9]}graph", f"jobs/train-{2:020d}/.graph.part", "training-notes-home")
+    done = run("clean-store", folder, "--all", "--json")
+    assert done.exit_code == 0, done.output
+    assert left(root) == {*KEPT, "training-notes-home"}
+
+
 def test_a_dry_run_deletes_nothing(tmp_path):
     folder, root = organisation(tmp_path)
     before = left(root)

@@ -10,6 +10,9 @@ HASH = "0123456789abcdef" * 2
     [
         (names.RESULT, {"kind": "basis", "key": HASH}, f"basis-{HASH}"),
         (names.PHASE_FILE, {"job": HASH, "what": "answered-1"}, f"offline-{HASH}-answered-1"),
+        (names.SEALED_FILE, {"job": HASH, "what": "reply-odd-1"}, f"training-{HASH}-reply-odd-1"),
+        (names.SEALED_FILE, {"job": HASH, "what": "home"}, f"training-{HASH}-home"),
+        (names.KEYS, {"key": HASH}, f"trainings-{HASH}"),
         (names.TRAINING, {"run": "7".zfill(20)}, f"train-{7:020d}"),
         (names.MOMENTS, {"stage": "1", "number": "12"}, "moments-1-12.npz"),
         (

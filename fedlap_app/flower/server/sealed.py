@@ -81,8 +81,7 @@ def _trained(
     settings = method.settings
     handshake = run_offline(grid, members, settings, Training.name)
     folder.write_json(offline_file(Training.name), handshake.to_json())
-    found_jobs = {program: outcome.job for program, outcome in found.items()}
-    task = Task(grid.run.run_id, 0, found_jobs)
+    task = Task(grid.run.run_id, 0, {program: each.job for program, each in found.items()})
     names = tuple(member.name for member in members)
     rounds = SealedRounds(grid, members, method, course, task, handshake, folder, observer)
     rounds.window = Window.of(settings, names, task.run) if handshake.simulated else None

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.ledger import Entry
 from fedlap_app.spectral.solvers import Round
+from fedlap_app.store import names
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.results import Facts
 from fedlap_app.sums.program import Extent, Footprint, Program, Site
@@ -63,7 +64,7 @@ class Training(Program):
 
     def results(self, root: Path, *, durable: bool) -> KeptKeys:
         """Keys of jobs that are not finished, with which a later run goes on."""
-        return KeptKeys(root / "trainings", durable=durable)
+        return KeptKeys(root / names.TRAININGS, durable=durable)
 
     def close(self, site: Site) -> tuple[Data, tuple[Entry, ...]]:
         """Keep the keys; a job that is made again, in a simulation, begins anew."""
