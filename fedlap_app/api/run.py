@@ -39,6 +39,8 @@ from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fedlap_app.graphs.encoding import Encoding
     from torch import nn
 
     from fedlap_app.api.prediction import Prediction
@@ -341,6 +343,10 @@ class Run:
             return stores.find_model(where, part, run_id)
         return stores.with_graph(self.model_file, where, part, run_id)
 
+    def encoding_of(self, part: Subgraph, model: ModelFile) -> "Encoding | None":
+        """How an organisation read its features for a model of this run."""
+        return stores.find_encoding(self._stores(part), part.name, model)
+
     def _predicted(self, part: Subgraph) -> "tuple[Prediction, Any]":
         """Predictions, and which of them are the organisation's."""
         from fedlap_app.api.prediction import predict_part
@@ -354,7 +360,7 @@ class Run:
             found = predict_part(join(parts), self.model_file) if changed else self._together
             return found, slice(start, start + part.num_nodes)
         kept = self.kept_by(part)
-        encoding = stores.find_encoding(self._stores(part), part.name, kept.model)
+        encoding = self.encoding_of(part, kept.model)
         others = stores.find_sums(self._stores(part), part, self.settings)
         others[WHOLE] = list(self.organisations)
         found = predict_part(part, kept.model, kept.basis, kept.graph, encoding, others)

@@ -125,7 +125,8 @@ def _measured(start: str, share: float, run: Run, old: Run, now: Organisations) 
     for part in now:
         basis = run.kept_by(part).basis
         assert basis is not None, "a run with a basis keeps it"
-        scores = predict_part(part, model, basis).evaluation.test
+        encoding = old.encoding_of(part, model)
+        scores = predict_part(part, model, basis, encoding=encoding).evaluation.test
         right, count, vectors = right + scores.correct, count + scores.count, basis.facts.columns
     up = run.offline["up"].values()
     return Start(
