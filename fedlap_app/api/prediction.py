@@ -92,7 +92,7 @@ def predict_part(
     """
     from fedlap_app.models.determinism import one_thread
 
-    encoding = encoding or _encoding_of(subgraph, model)
+    encoding = encoding or encoding_of(subgraph, model)
     part = subgraph
     if encoding is not None:
         part = encoding.apply(subgraph)
@@ -109,7 +109,7 @@ def predict_part(
     return Prediction(calibrated, score(found, inputs), rows.origins, changes)
 
 
-def _encoding_of(part: Subgraph, model: ModelFile) -> Encoding | None:
+def encoding_of(part: Subgraph, model: ModelFile) -> Encoding | None:
     """How a model reads features; None: as they are."""
     if model.encoding:
         return Encoding.from_bytes(model.encoding)
@@ -143,7 +143,7 @@ class _Reader:
         size = self.part.num_nodes
         if self.basis is not None:
             held = np.asarray(self.basis.U)
-        elif ROWS in self.model.parameters:
+        elif self._has_rows:
             held = self.model.parameters[ROWS].astype(np.float64)
         else:
             nobody = np.zeros(size, dtype=bool)
@@ -155,6 +155,11 @@ class _Reader:
             held /= np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
         return self.averaging.fit(self.part, graph, held)
 
+    @property
+    def _has_rows(self) -> bool:
+        """Whether the model holds a row for each own node; a simulation's holds those of all."""
+        return ROWS in self.model.parameters and not self.method.simulated
+
     def inputs(self, rows: Rows) -> "GraphTensors":
         """What the network reads."""
         found = {} if self.basis is None else {BASIS: replace(self.basis, U=rows.U)}
@@ -163,7 +168,7 @@ class _Reader:
     def read(self, rows: Rows, inputs: "GraphTensors") -> NDArray[np.float32]:
         """Log-probabilities of all nodes."""
         model = self.model
-        if ROWS in model.parameters:
+        if self._has_rows:
             learned = {ROWS: rows.U.astype(model.parameters[ROWS].dtype)}
             model = replace(model, parameters={**model.parameters, **learned})
         network = network_of(self.settings, model, self.part).to(inputs.device)

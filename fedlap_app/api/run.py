@@ -39,12 +39,11 @@ from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from fedlap_app.graphs.encoding import Encoding
     from torch import nn
 
     from fedlap_app.api.prediction import Prediction
     from fedlap_app.api.workplace import Workplace
+    from fedlap_app.graphs.encoding import Encoding
 
 _DATA, _SEED = "data", "data.json"
 

@@ -145,6 +145,15 @@ class Portfolio(nn.Module):
         weights = self.get_buffer(BRANCH_WEIGHTS)
         return (weights[:, None, None] * log_probabilities).sum(dim=0)
 
+    def without_structure(self, tensors: GraphTensors) -> Tensor:
+        """What the feature models say together; all alike where validation chose none of them."""
+        if self.features is None:
+            raise ConfigError("The model has no feature models: name some in branches.")
+        found = torch.stack([_floored(logits) for logits in self.features(tensors)])
+        weights = self.get_buffer(BRANCH_WEIGHTS)[: len(found)]
+        weights = weights if weights.any() else torch.ones_like(weights)
+        return (weights[:, None, None] * found).sum(dim=0)
+
     def objective(self, tensors: GraphTensors) -> Tensor:
         """Every branch's own loss: of the feature models, which share an input, the mean."""
         losses = [loss_of(logits, tensors) for logits in self.branches(tensors)]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.api.organisations import Organisations, in_memory, named_by
-from fedlap_app.api.prediction import predict_part
+from fedlap_app.api.prediction import encoding_of, predict_part
 from fedlap_app.api.run import Run
 from fedlap_app.api.training import train
 from fedlap_app.errors import ConfigError
@@ -225,9 +225,10 @@ def accuracy_later(run: Run, later: Organisations) -> dict[str, tuple[int, int]]
 
 def _features_alone(run: Run, part: Subgraph) -> NDArray[np.object_]:
     """What the feature model says without the structure."""
+    import torch
     from torch import nn
 
-    from fedlap_app.models.evaluation import log_probabilities_of
+    from fedlap_app.models.portfolio import Portfolio
 
     network = getattr(run.model, "features", None)
     if not isinstance(network, nn.Module):
@@ -235,8 +236,14 @@ def _features_alone(run: Run, part: Subgraph) -> NDArray[np.object_]:
             f"method = '{run.settings.method}' has no feature model beside a structure model: "
             "try method = 'fedlap+'"
         )
-    inputs = method_class("fedavg").of(run.settings).inputs(part, {})
-    found = log_probabilities_of(network, inputs).argmax(axis=1)
+    model = run.kept_by(part).model
+    encoding = run.encoding_of(part, model) or encoding_of(part, model)
+    read = part if encoding is None else encoding.apply(part)
+    inputs = method_class("fedavg").of(run.settings).inputs(read, {})
+    whole = run.model.eval()
+    with torch.inference_mode():
+        alone = whole.without_structure if isinstance(whole, Portfolio) else network.eval()
+        found = alone(inputs).argmax(dim=1).numpy()
     predicted: NDArray[np.object_] = np.array(part.classes, dtype=object)[found]
     return predicted
 

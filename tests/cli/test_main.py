@@ -35,7 +35,7 @@ def test_help_shows_an_example_and_json_is_offered(words):
         (["train", "--rounds", "many"], "must be a whole number"),
         (["train", "--conf", "none.toml"], "no such preset"),
         (["train", "--data", "/nowhere"], "/nowhere"),
-        (["predict", "/nowhere"], "no /nowhere/org.toml"),
+        (["predict", "/nowhere"], "no folder /nowhere"),
         (
             ["train", "--seed", "1180591620717411303424"],
             "nearest valid value is 9223372036854775807",

@@ -71,7 +71,7 @@ def test_the_help_is_grouped_and_short():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--rounds", "ten"], "must be a whole number, for example rounds = 60"),
+        (["--rounds", "ten"], "must be a whole number, for example rounds = 34"),
         (["--rounds", "0"], "the nearest valid value is 1"),
         (["--dropout", "nan"], "is out of range (0 to 0.99)"),
         (["--dataset", "coar"], "the nearest valid choice is 'cora'"),

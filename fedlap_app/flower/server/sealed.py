@@ -55,6 +55,7 @@ def train_sealed(
     """
     settings = method.settings
     course = Course(method, schema_of(members))
+    _ = course.agreed  # a model that does not fit into memory is refused here
     if len(members) < 3:
         log(
             WARNING,

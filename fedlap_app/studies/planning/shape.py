@@ -58,6 +58,8 @@ class Part:
 
     def rows(self, spec: OfflineSpec) -> int:
         """Rows that have a slot in block sums."""
+        if not spec.program.edges:
+            return 0
         return self.boundary if spec.layout == "boundary" else self.nodes
 
     def frame(self, spec: OfflineSpec) -> Frame:

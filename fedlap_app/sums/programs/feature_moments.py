@@ -136,6 +136,7 @@ class FeatureMoments(Program):
 
     name: ClassVar[str] = "feature-moments"
     kept_as: ClassVar[str] = "feature-moments"
+    edges: ClassVar[bool] = False
     counted: ClassVar[str] = MOMENTS
     lasting: ClassVar[bool] = True
 

@@ -40,7 +40,7 @@ def test_the_phase_is_part_of_a_run_when_asked_for(settings, make_grid, observer
     folder = next((own_home / "runs").iterdir())
     assert (folder / "offline.json").exists()
     assert len(bases(settings)) == 3
-    plain = replace(settings, spectral=False)
+    plain = replace(settings, spectral=False, training_backend="plain", standardise="none")
     grid = make_grid(plain)
     run(grid, plain, observer)
     assert not any(m.metadata.message_type == "query.offline" for m, _ in grid.seen)
