@@ -17,6 +17,7 @@ from fedlap_app.store.packing import Data
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, weights_place
+from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
 from fedlap_app.sums.training.shape import Floats, Named
@@ -235,6 +236,13 @@ class TrainingJob:
         words = self._sealer.open(data, turn.place, turn.members, shape, self._settled.chain)
         shape.require_small(words, self.agreed.largest_step)
         return RoundSum(shape.mean(words), shape.totals(words))
+
+    def tell(self, counts: Sequence[Counts | None]) -> Data:
+        """The own part of what the server reads at the end of a stage, if all agree on it."""
+        settled, listed = self._settled, self._listed
+        words, told = part(counts, first=self.keys.me == listed.members[0])
+        place, shape = counts_place(settled.stage, listed.number), counts_shape(len(counts))
+        return self._sealer.share(words, told, place, listed.members, shape, settled.chain)
 
     @property
     def received(self) -> bytes:

@@ -6,6 +6,8 @@ sums and models so far. Members that hold different models or were told differen
 pads, which do not cancel: their sum opens to noise and is refused.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fedlap_app.errors import ProtocolError
@@ -94,6 +96,23 @@ class Sealer:
         drawn = self._weights.use(weights.key)
         checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow)
         return words
+
+    def share(
+        self,
+        words: Words,
+        told: Sequence[slice],
+        place: Place,
+        members: tuple[str, ...],
+        shape: SumShape,
+        chain: str,
+    ) -> bytes:
+        """Pad some words in place so that whoever adds those of all members reads their sum."""
+        header = self.header(place, members, shape)
+        context = _context(header, members, chain)
+        plus, minus = signed_partners(self.keys.me, members)
+        for part in told:
+            self._pad(words[part], 0, f"{context} {part.start}", plus, minus)
+        return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def _check_weights(self, context: str) -> StepWeights:
         about = self.keys.group_secret(f"training checks {context}")
