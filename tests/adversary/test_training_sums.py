@@ -35,9 +35,7 @@ def forged(some, turn, mean):
     header = sealer.header(turn.place, turn.members, SHAPE)
     context = sealing._context(header, turn.members, some.jobs[ACCOMPLICE].settled.chain)
     weights, count = sealer._check_weights(context), len(turn.members)
-    inner = sealer._weights.use(weights.key).inner_product(
-        words[:-SLOTS].view(np.int64), SHAPE.narrow
-    )
+    inner = sealing._drawn(weights.key).inner_product(words[:-SLOTS].view(np.int64), SHAPE.narrow)
     check = (inner + count * weights.ones[""]) % PRIME
     words[-SLOTS:] = count, check & 0xFFFFFFFF, check >> 32
     sealer._pad(words, SHAPE.narrow, context, [""], [])

@@ -20,7 +20,7 @@ from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, we
 from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import Floats, Named
+from fedlap_app.sums.training.shape import NOTHING, Floats, Named
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -181,7 +181,9 @@ class TrainingJob:
             )
         return None
 
-    def seal(self, turn: Turn, change: Named, scores: Sequence[float]) -> Data:
+    def seal(
+        self, turn: Turn, change: Named, scores: Sequence[float], before: Named = NOTHING
+    ) -> Data:
         """Seal the own part of a turn; the same turn gets the same bytes.
 
         Parameters
@@ -192,11 +194,14 @@ class TrainingJob:
             What training did to every parameter; not looked at after the last round.
         scores
             Counts and losses of the received model.
+        before
+            The received model, if `change` is the trained one.
         """
         if (reply := self.stored(turn)) is not None:
             return reply
         shape, listed = self.agreed.shape_of(turn), self._listed
-        words = shape.encode(change, listed.weight / listed.total, scores, len(turn.members))
+        share, count = listed.weight / listed.total, len(turn.members)
+        words = shape.encode(change, share, scores, count, before)
         chain = self._settled.chain
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
         self._records.keep_reply(turn, sealed)
