@@ -21,7 +21,6 @@ from client_app.app import app
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.server.observer import Unwatched
 from fedlap_app.flower.server.run import run
-from fedlap_app.methods.kept import training_job
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
 from fedlap_app.store import names
