@@ -49,7 +49,9 @@ class Begun:
     def count_for_run(self, runs_a_day: int | None) -> None:
         """The same for a job that only serves a training run; each run may need a few."""
         most = None if runs_a_day is None else _JOBS_A_RUN * runs_a_day
-        self._count(_TIMES_FOR_RUNS, most, f"runs-a-day = {runs_a_day}, {_JOBS_A_RUN} jobs for each,")
+        self._count(
+            _TIMES_FOR_RUNS, most, f"runs-a-day = {runs_a_day}, {_JOBS_A_RUN} jobs for each,"
+        )
 
     def _count(self, kind: str, most: int | None, limit: str) -> None:
         record, now = self._read(), time.time()

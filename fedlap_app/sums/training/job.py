@@ -201,7 +201,8 @@ class TrainingJob:
         shape, listed = self.agreed.shape_of(turn), self._listed
         words = shape.encode(change, listed.weight / listed.total, scores, len(turn.members))
         chain = self._settled.chain
-        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
+        total = repr(listed.total)
+        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
         return sealed
 
