@@ -103,7 +103,7 @@ def of_folder(folder: Path, run: Path | None = None, store: Path | None = None) 
         Its store (default: below its folder, or that of a simulation).
     """
     name = read_organisation(folder).name
-    stores = [folder / "store", places.stores_dir() / name] if store is None else [store]
+    stores = [places.own_store(folder), places.stores_dir() / name] if store is None else [store]
     model = read_model(run / FILE) if run and (run / FILE).is_file() else _newest(folder, stores)
     settings = parse_settings(model.config)
     part = read_folder(folder, directed=settings.directed)

@@ -13,10 +13,8 @@ from typing import Any
 from fedlap_app.errors import DataError, FedLapError
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import names
 
-CONFIG, SUMMARY, METRICS, OFFLINE, COMPARISON = (
-    "config.json", "summary.json", "metrics.jsonl", "offline.json", "compare.json",
-)  # fmt: skip
 _SCORES = ("accuracy", "loss", "macro_f1", "score")
 _ROUND = tuple(f"{split}_{kind}" for split in SPLITS for kind in ("accuracy", "loss", "macro_f1"))
 _STAGE = ("accuracy", "rounds", "best_stage", "best_round")
@@ -96,29 +94,29 @@ class RunFacts:
     @classmethod
     def read(cls, folder: Path) -> "RunFacts":
         """The facts of a run folder."""
-        if not (folder / CONFIG).is_file():
-            raise DataError(f"{folder} is no run folder: it has no {CONFIG}")
-        if not (folder / SUMMARY).is_file():
+        if not (folder / names.CONFIG).is_file():
+            raise DataError(f"{folder} is no run folder: it has no {names.CONFIG}")
+        if not (folder / names.SUMMARY).is_file():
             raise DataError(
                 f"{folder} holds no finished run, so there is nothing to report yet: see "
                 "`fedlap status`"
             )
-        summary = _json(folder / SUMMARY)
+        summary = _json(folder / names.SUMMARY)
         try:
             return cls(
                 name=folder.name,
-                settings=parse_settings(_json(folder / CONFIG)),
+                settings=parse_settings(_json(folder / names.CONFIG)),
                 scores={kind: _splits(summary.get(kind, {})) for kind in _SCORES},
-                rounds=tuple(_rounds(folder / METRICS)),
+                rounds=tuple(_rounds(folder / names.METRICS)),
                 stages=tuple(_stage(each) for each in summary.get("stages", [])),
                 best_round=summary.get("best_round"),
                 best_stage=summary.get("best_stage"),
                 up=_numbers(summary.get("bytes_up", {})),
                 down=_numbers(summary.get("bytes_down", {})),
-                offline=_some(_json(folder / OFFLINE, missing={}), _OFFLINE),
+                offline=_some(_json(folder / names.PRICE, missing={}), _OFFLINE),
                 seconds=_numbers(summary.get("seconds", {})),
                 versions={str(k): str(v) for k, v in summary.get("versions", {}).items()},
-                comparison=compared(_json(folder / COMPARISON, missing={})),
+                comparison=compared(_json(folder / names.COMPARISON, missing={})),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, FedLapError):
@@ -139,7 +137,7 @@ def compared(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_comparison(folder: Path) -> Mapping[str, Any]:
     """The file of `fedlap compare`; empty when the folder has none."""
-    return _json(folder / COMPARISON, missing={})
+    return _json(folder / names.COMPARISON, missing={})
 
 
 def _some(found: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
