@@ -155,6 +155,13 @@ def test_walks_are_powers_of_the_random_walk_and_rows_keep_the_largest():
         np.testing.assert_allclose(np.sort(row)[-2:], np.sort(full)[-2:])
 
 
+def test_walks_out_of_sealed_sums_train_like_those_read_off_the_graph(orgs):
+    sealed, read = (trained(orgs, "fedstruct", read_walks=each) for each in (False, True))
+    np.testing.assert_allclose(sealed.history.test_loss, read.history.test_loss, rtol=1e-4)
+    for name, value in read.parameters.items():
+        np.testing.assert_allclose(sealed.parameters[name], value, atol=1e-3)
+
+
 def test_rows_of_walks_belong_to_the_parts_own_nodes(orgs):
     parts = list(orgs)
     whole = walks(join(parts).in_adjacency(), 2, 5).toarray()
