@@ -55,6 +55,8 @@ IGNORED = {
     | {"weight-by", "optimizer-at", "input-gain", "start-model"},
     "fedgta": (EXCHANGING - {"similarity-threshold"}) | SERVER
     | {"weight-by", "optimizer-at", "start-model"},
+    "fedtad": EXCHANGING | SERVER
+    | {"weight-by", "optimizer-at", "start-model"},
     "local": WITHOUT_BASIS | AVERAGING | {"optimizer-at"},
     "central": WITHOUT_BASIS | {"spectral"} | AVERAGING | {"optimizer-at"},
 }  # fmt: skip

@@ -18,8 +18,9 @@ from fedlap_app.graphs.ball import ball_of
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.reach import reach_of, walks
 from fedlap_app.methods.base import Schema
+from fedlap_app.methods.hinting import HINT
 from fedlap_app.methods.organisation import Organisation as Real
-from fedlap_app.methods.personal import HINT, likeness
+from fedlap_app.methods.personal import likeness
 from fedlap_app.methods.registry import BUILT_IN, method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.settings import parse_settings
@@ -68,7 +69,7 @@ def test_every_method_trains_and_says_what_it_reveals(orgs, method):
     assert all(each.endswith(".") and len(each) > 15 for each in says)
 
 
-@pytest.mark.parametrize("method", [each for each in OPTIONS if each != "fedlap"] + ["fedgta"])
+@pytest.mark.parametrize("method", [*sorted(OPTIONS.keys() - {"fedlap"}), "fedgta", "fedtad"])
 def test_clients_that_know_nothing_but_their_store_give_the_same_bits(orgs, method, monkeypatch):
     """A process for every message builds the organisation anew from data cache and store."""
     run = trained(orgs, method)
@@ -234,6 +235,7 @@ def test_what_needs_single_updates_says_so():
     assert {n for n in BUILT_IN if method_class(n).single_updates} == {
         "fedpub",
         "fedgta",
+        "fedtad",
         "fedsage+",
     }
 
