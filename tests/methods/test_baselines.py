@@ -267,6 +267,20 @@ def test_bytes_grow_with_rounds_and_the_model_as_in_the_paper(orgs, method):
     np.testing.assert_allclose(more - each, 4 * (broad[0][1] - small), rtol=0.05)
 
 
+def test_rows_of_fedlap_cost_their_width_times_the_nodes_held_in_every_round(orgs):
+    """O(E K d n) beside the model: of own nodes and of copies of foreign ones."""
+
+    def sent(width):
+        run = trained(orgs, "fedlap", structure_width=width, patience=0)
+        bias = sum(v.size for name, v in run.parameters.items() if name != "rows")
+        return np.array([run.summary["bytes_up"][part.name] for part in orgs]) - 2 * 4 * bias
+
+    four, eight, twelve = sent(4), sent(8), sent(12)
+    held = np.array([part.num_nodes + part.num_external for part in orgs])
+    np.testing.assert_allclose(eight - four, 2 * 4 * 4 * held, rtol=0.02)
+    np.testing.assert_allclose(twelve - eight, 2 * 4 * 4 * held, rtol=0.02)
+
+
 def test_a_saved_run_predicts_with_its_sums(orgs, tmp_path):
     run = trained(orgs, "fedgcn")
     before = run.predict(orgs.names[1])
