@@ -181,7 +181,8 @@ def _scored(organisation: Organisation, state: TrainingState) -> list[float]:
     settings = organisation.settings
     with one_thread():
         inputs = organisation.inputs(replace(state.home, stage=state.stage))
-        load_parameters(organisation.model, state.model)
+        received = organisation.method.received(organisation, {MODEL: state.model})
+        load_parameters(organisation.model, received)
         found, sums = scored(organisation.model, inputs, bins=settings.score_bins)
     return [*addable(pack_all(found), state.course.layout), *sums]
 
@@ -198,7 +199,8 @@ def _kept(organisation: Organisation, state: TrainingState, turn: Turn, task: Ta
     parameters = state.kept_model()
     with one_thread():
         inputs = organisation.inputs(home)
-        load_parameters(organisation.model, parameters)
+        received = method.received(organisation, {MODEL: parameters})
+        load_parameters(organisation.model, received)
         predicted = log_probabilities_of(organisation.model, inputs)
     evaluation = score(predicted, inputs, bins=settings.score_bins)
     keep_model(organisation, task, method.kept(organisation, parameters), evaluation)
