@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import DataError, FedLapError
+from fedlap_app.flower.server.run_folder import offline_file
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.sums.programs import PROGRAMS
 
 CONFIG, SUMMARY, METRICS, OFFLINE, COMPARISON = (
     "config.json", "summary.json", "metrics.jsonl", "offline.json", "compare.json",
@@ -44,8 +46,8 @@ class RunFacts:
         Of the model that is kept.
     up, down
         Bytes from and to each organisation.
-    offline
-        Price of the phase before training.
+    offline, phases
+        Price of the spectral basis, and of all sealed sums before training by program.
     seconds, versions
         By phase, and by package.
     comparison
@@ -62,6 +64,7 @@ class RunFacts:
     up: Mapping[str, int]
     down: Mapping[str, int]
     offline: Mapping[str, Any]
+    phases: Mapping[str, Mapping[str, Any]]
     seconds: Mapping[str, float]
     versions: Mapping[str, str]
     comparison: Mapping[str, Any]
@@ -87,6 +90,10 @@ class RunFacts:
         from fedlap_app.sums.program import Extent
 
         return self.settings.krylov.columns(Extent()) if self.offline else 0
+
+    def before(self, way: str, name: str) -> int:
+        """Bytes of an organisation before training; `way` is up or down."""
+        return sum(int(phase.get(way, {}).get(name, 0)) for phase in self.phases.values())
 
     @property
     def count(self) -> int:
@@ -116,6 +123,7 @@ class RunFacts:
                 up=_numbers(summary.get("bytes_up", {})),
                 down=_numbers(summary.get("bytes_down", {})),
                 offline=_some(_json(folder / OFFLINE, missing={}), _OFFLINE),
+                phases=_phases(folder),
                 seconds=_numbers(summary.get("seconds", {})),
                 versions={str(k): str(v) for k, v in summary.get("versions", {}).items()},
                 comparison=compared(_json(folder / COMPARISON, missing={})),
@@ -140,6 +148,12 @@ def compared(report: Mapping[str, Any]) -> dict[str, Any]:
 def read_comparison(folder: Path) -> Mapping[str, Any]:
     """The file of `fedlap compare`; empty when the folder has none."""
     return _json(folder / COMPARISON, missing={})
+
+
+def _phases(folder: Path) -> dict[str, dict[str, Any]]:
+    """Facts of all sealed sums before training."""
+    files = {name: folder / offline_file(name) for name in (*PROGRAMS, "training")}
+    return {name: _some(_json(file), _OFFLINE) for name, file in files.items() if file.is_file()}
 
 
 def _some(found: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
