@@ -20,7 +20,7 @@ from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, we
 from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import NOTHING, Floats, Named
+from fedlap_app.sums.training.shape import NOTHING, SCORE_BITS, Floats, Named
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -154,6 +154,10 @@ class TrainingJob:
         total = float(WEIGHT_SUM.totals(words)[0])
         if not total > 0:
             raise ProtocolError("The members have nothing to train on; label some nodes.")
+        if total < listed.weight - len(listed.members) * 2.0**-SCORE_BITS:
+            raise ProtocolError(
+                "The weights of all members together are below the own one; they were altered."
+            )
         if not listed.total:
             self._records.keep_list(replace(listed, total=total), self._records.weighed)
 
@@ -203,7 +207,8 @@ class TrainingJob:
         share, count = listed.weight / listed.total, len(turn.members)
         words = shape.encode(change, share, scores, count, before)
         chain = self._settled.chain
-        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
+        total = repr(listed.total)
+        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
         return sealed
 
