@@ -81,7 +81,7 @@ def predict_folder(
 
     target = folder / NAME
     with _marked_on_failure(target):
-        part, kept, stores = _loaded(folder, run_folder, store_dir)
+        part, kept, stores = loaded(folder, run_folder, store_dir)
         encoding = find_encoding(stores, part.name, kept.model)
         others = find_sums(stores, part, parse_settings(kept.model.config))
         found = predict_part(part, kept.model, kept.basis, kept.graph, encoding, others)
@@ -104,8 +104,8 @@ def predict_folder(
     return Written(target, part.num_nodes, counts, found.changes, accuracy)
 
 
-def _loaded(
-    folder: Path, run_folder: Path | None, store_dir: Path | None
+def loaded(
+    folder: Path, run_folder: Path | None = None, store_dir: Path | None = None
 ) -> tuple[Subgraph, Kept, list[Path]]:
     """The organisation's part, what it predicts with, and the stores that may hold more."""
     named = [] if store_dir is None else [store_dir.expanduser()]

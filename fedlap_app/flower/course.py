@@ -191,8 +191,7 @@ class Course:
         return {**best, "rounds": standing.rounds}
 
     def _best(self, facts: Mapping[str, Any] | None) -> Best:
-        settings, found = self.method.settings, facts or {}
-        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
+        found, best = facts or {}, Best.of(self.method)
         best.round, best.totals = found.get("round", 0), found.get("totals")
         return best
 

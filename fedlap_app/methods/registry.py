@@ -27,6 +27,7 @@ _HOMES = {
     "fedstruct": "fedstruct:FedStruct",
     "fedpub": "fedpub:FedPub",
     "fedgta": "fedgta:FedGTA",
+    "fedtad": "fedtad:FedTAD",
     "local": "local:Local",
     "central": "local:Central",
 }
