@@ -16,7 +16,7 @@ from fedlap_app.cli.watch import Follower
 from fedlap_app.errors import ConfigError, DataError, FedLapError, RunError
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings, parse_settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 
 if TYPE_CHECKING:
     from fedlap_app.flower.server.run_folder import RunFolder
@@ -59,7 +59,7 @@ def run(
     Does what `flwr run .` does, in a simulation on a SuperLink of its own that is stopped at the
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
-    from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.server.run_folder import RunFolder, root_of
     from fedlap_app.flower.steps import unsealed_at_home
 
     values = collect(conf, options)
@@ -89,7 +89,7 @@ def run(
     if folder is None:
         _show_elsewhere(run_id, as_json, local=superlink is None)
         return
-    _show(folder.read_json(SUMMARY), as_json)
+    _show(folder.read_json(names.SUMMARY), as_json)
     if compared and superlink is None:
         _show_others(folder.path, quiet=as_json)
     if not as_json:
@@ -160,8 +160,8 @@ def _project() -> Path:
 
 def _reason(folder: "RunFolder | None", flower: "Flower") -> str:
     """The sentence that the ServerApp left behind."""
-    if folder is not None and (folder.path / "error.json").exists():
-        return str(folder.read_json("error.json")["error"])
+    if folder is not None and (folder.path / names.ERROR).exists():
+        return str(folder.read_json(names.ERROR)["error"])
     return f"the run failed; {flower.where_to_look()}"
 
 

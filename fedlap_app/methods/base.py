@@ -207,6 +207,17 @@ class Method(ABC):
         """Whether organisations read each other's data, which only a simulation lets them."""
         return False
 
+    def nodes(self, found: Mapping[str, Any]) -> int:
+        """Nodes of the whole graph by what programs left at an organisation; 0: it does not matter.
+
+        Parameters
+        ----------
+        found
+            As of `inputs`.
+        """
+        del found
+        return 0
+
     def held(self, org: "Organisation") -> int:
         """Nodes whose structure features an organisation's network has."""
         return org.subgraph.num_nodes + org.subgraph.num_external

@@ -349,6 +349,10 @@ class WalkOptions(Options):
     walk_entries: int = knob(
         30, "largest weights that every node keeps after each step; 0: all", low=0, advanced=True
     )
+    read_walks: bool = knob(
+        False, "simulations: read weights of walks off the whole graph, not out of sealed sums",
+        advanced=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

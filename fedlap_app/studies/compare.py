@@ -20,7 +20,7 @@ from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.studies import compare_table
 from fedlap_app.studies.arrivals import past_and_now
 from fedlap_app.studies.audit.audit import exchanged_vectors, worst_exposure
@@ -32,7 +32,6 @@ from fedlap_app.sums.programs import Krylov
 if TYPE_CHECKING:
     import pandas as pd
 
-FILE = "compare.json"
 METHODS = ("local", "fedavg", "fedlap+", "central")
 FEDERATED = METHODS[:-1]
 SEEDS = 5
@@ -77,7 +76,7 @@ class Comparison:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``compare.json``, ``compare.csv`` and ``compare.svg`` into a folder."""
         target = folder_at(folder, "folder")
-        RunFolder(target).write_json(FILE, self.report)
+        RunFolder(target).write_json(names.COMPARISON, self.report)
         self.write_csv(target / "compare.csv")
         self.draw(target / "compare.svg")
 
@@ -201,7 +200,7 @@ def compare_beside(run: Run) -> Comparison:
     order += [method for method in found if method not in order]
     chosen = {method: found[method] for method in order}
     made = Comparison(_report(settings, [settings.seed], orgs, chosen))
-    RunFolder(run.folder).write_json(FILE, made.report)
+    RunFolder(run.folder).write_json(names.COMPARISON, made.report)
     return made
 
 

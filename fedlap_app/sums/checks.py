@@ -153,7 +153,9 @@ def verify(
     found, low, high = (int(word) for word in words[-SLOTS:])
     verify_count(found, count)
     content = words[:-SLOTS].view(np.int64)
-    largest = max(content[narrow:].max(initial=0), -content[narrow:].min(initial=0))
+    # As Python's numbers: the lowest of 64 bits has no opposite among them.
+    wide = content[narrow:]
+    largest = max(int(wide.max(initial=0)), -int(wide.min(initial=0)))
     check = (low + (high << _HALF) - one * count) % PRIME
     if largest > PRIME // 2 or weights.inner_product(content, narrow) != check:
         raise ProtocolError(

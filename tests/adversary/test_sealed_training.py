@@ -1,5 +1,6 @@
 """A server of sealed training that asks what it likes and keeps all that it hears."""
 
+import copy
 from dataclasses import replace
 from itertools import combinations
 
@@ -8,10 +9,13 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from client_app.app import app
+from fedlap_app.flower.client.organisation import _organisations
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.records import to_arrays
 from fedlap_app.flower.server.observer import Unwatched
 from fedlap_app.flower.server.run import run
+from fedlap_app.methods.fedavg import FedAvg
+from fedlap_app.methods.kept import MOST_UNFINISHED
 from fedlap_app.sums.header import Header
 
 from .scene import RefusedError, Scene, is_uniform
@@ -48,10 +52,15 @@ class Recording(InProcessGrid):
     def words(self):
         """Header and words of every sealed contribution, in the order in which they came."""
         for kind, _, content in self.seen:
-            body = content["reply"].get("body", b"") if kind == "train.sealed" else b""
-            if len(body) > 100:
-                header, size = Header.unpack(body)
-                yield header, np.frombuffer(body[size:], "<u8")
+            if kind == "train.sealed" and len(content["reply"].get("body", b"")) > 100:
+                yield words_of(content)
+
+
+def words_of(content):
+    """Header and words of a sealed contribution."""
+    body = content["reply"]["body"]
+    header, size = Header.unpack(body)
+    return header, np.frombuffer(body[size:], "<u8")
 
 
 def model_of(scene):
@@ -70,11 +79,11 @@ def test_no_model_of_the_server_is_trained_scored_or_kept(sealed, tmp_path, kind
         join_and_send(grid, kind, content)
 
 
-def join_and_send(grid, kind, content):
-    """Replies of all organisations to a message in a run that they have joined."""
+def join_and_send(grid, kind, content, *nodes):
+    """Send a message to some organisations, or all, in a run that they have joined."""
     for ask in (("query.join", RecordDict({"config": ConfigRecord({"version": ""})})),
                 (kind, content)):  # fmt: skip
-        for node in grid.get_node_ids():
+        for node in nodes or grid.get_node_ids():
             (reply,) = grid.send_and_receive([Message(ask[1], node, ask[0])])
             if "refusal" in reply.content:
                 raise RefusedError(reply.content["refusal"]["reason"])
@@ -152,3 +161,45 @@ def test_a_sum_of_its_own_for_one_victim_is_refused_by_it(sealed, tmp_path):
     grid = Turned(scene)
     with pytest.raises(Exception, match=r"bank-00: .*(altered|check slots|pads do not cancel)"):
         grid.train(scene)
+
+
+class Hasty(Recording):
+    """Asks for a round again while it is trained, after other runs have pushed out its run."""
+
+    again = None
+
+    def attack(self, scene):
+        """What two processes of the victim answer to one and the same message."""
+        self.again, (kind, asked, context) = (), self.last
+        _organisations.clear()  # each message of a deployment is a process of its own
+        for _ in range(MOST_UNFINISHED):
+            other = Recording(scene)
+            where = {**asked["config"], "run": other.run.run_id, "kind": "where"}
+            join_and_send(other, kind, RecordDict({"config": ConfigRecord(where)}), context.node_id)
+        message = Message(asked, context.node_id, kind)
+        self.again = words_of(super()._deliver(message, context).content)
+        _organisations.clear()
+
+    def _deliver(self, message, context):
+        metadata = message.metadata
+        self.last = metadata.message_type, copy.deepcopy(message.content), context
+        return super()._deliver(message, context)
+
+
+def test_a_round_that_is_trained_twice_at_once_is_sealed_once(sealed, tmp_path, monkeypatch):
+    """The second process knows no state of the optimiser: other content under the same pads."""
+    scene = Scene(tmp_path, replace(sealed, optimizer_state="keep", self_training=0))
+    grid, honest = Hasty(scene), FedAvg.train
+
+    def train(method, organisation, received, turn):
+        update = honest(method, organisation, received, turn)
+        if (organisation.name, turn.number) == (VICTIM, 2) and grid.again is None:
+            grid.attack(scene)
+        return update
+
+    monkeypatch.setattr(FedAvg, "train", train)
+    grid.train(scene)
+    header, words = grid.again
+    both = [found for known, found in grid.words() if known == header]
+    assert len(both) == 2
+    assert all(np.array_equal(words, found) for found in both)

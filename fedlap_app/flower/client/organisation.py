@@ -114,7 +114,7 @@ def hand_over(
     parts : sequence of Part
         What all of them hold.
     """
-    store = Store(_simulated_root(settings, subgraph.name))
+    store = Store(places.stores_at(settings.store_dir) / subgraph.name)
     return _simulated(subgraph, settings, store, folder, lambda: subgraphs_of(settings, parts))
 
 
@@ -185,10 +185,5 @@ def _store_root(context: Context, settings: Settings, name: str) -> Path:
     if "store-dir" in context.node_config:
         return Path(str(context.node_config["store-dir"]))
     if "data-dir" in context.node_config:
-        return Path(str(context.node_config["data-dir"])) / "store"
-    return _simulated_root(settings, name)
-
-
-def _simulated_root(settings: Settings, name: str) -> Path:
-    root = Path(settings.store_dir) if settings.store_dir else places.stores_dir()
-    return root / name
+        return places.own_store(Path(str(context.node_config["data-dir"])))
+    return places.stores_at(settings.store_dir) / name

@@ -52,7 +52,9 @@ class TrainingState:
             organisation.store.root, durable=organisation.deployed
         )
         self._found = task.found
-        self.course = Course(organisation.method, organisation.shape, _earlier(organisation))
+        self.course = Course(
+            organisation.method, organisation.shape_in(task), _earlier(organisation)
+        )
         about = (part for pair in sorted(task.found.items()) for part in pair)
         self.job = TrainingJob(
             self._keys.of_job(job).keys,

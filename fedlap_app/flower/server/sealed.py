@@ -159,20 +159,26 @@ class SealedRounds:
         """Take up a job that an earlier run has left; gives the stage that it is in."""
         rounds = self.method.settings.rounds
         answers = self._ask(WHERE, Turn(0, 0, 0, self.listed), self.listed, whole=True)
-        facts = {name: answer.facts for name, answer in answers.items()}
         if self.window is not None:
-            self.window.began_in(int(str(next(iter(facts.values()))["home"])))
+            self.window.began_in(next(iter(answers.values())).number("home", self.task.run))
         lists = [
-            (int(str(each["attempt"])), tuple(map(str, list(each["members"]))))
-            for each in facts.values()
-            if "attempt" in each
+            (answer.number("attempt", 0), answer.members)
+            for answer in answers.values()
+            if "attempt" in answer.facts
         ]
         if lists:
             self.attempt, self.listed = max(lists)
+        if not self.listed or not set(self.listed) <= answers.keys():
+            raise ProtocolError(
+                f"a member lists {len(self.listed)} others in the training that goes on, who are "
+                "not those of this run: start a new run with resume = false"
+            )
         places = {
-            name: (int(str(each.get("stage", 0))), int(str(each.get("number", -1))))
-            for name, each in facts.items()
+            name: (answer.number("stage", 0), answer.number("number", -1))
+            for name, answer in answers.items()
         }
+        for at, place in places.values():
+            self.course.agreed.require_planned(Turn(at, max(place, 1), 0, ()))
         first = min(places[name] for name in self.listed)
         last = max(places[name] for name in self.listed)
         stage, number = last
@@ -303,7 +309,8 @@ class SealedRounds:
         """What the members tell at the end of a stage, if they all tell the same."""
         turn = Turn(stage, self.method.settings.rounds + KEPT, self.attempt, self.listed)
         answers = self._ask(PUBLISH, turn, self.listed, whole=True)
-        parts = {name: unpack(answer.body) for name, answer in answers.items()}
+        count = 3 if self.method.settings.publish_model else 1
+        parts = {name: unpack(answer.body, count) for name, answer in answers.items()}
         self._published[stage] = published({name: bytes(some[0]) for name, some in parts.items()})
         if self.method.settings.publish_model:
             content = bytes(parts[self.listed[0]][2])

@@ -19,7 +19,7 @@ from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, weights_place
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import Floats, Named
+from fedlap_app.sums.training.shape import SCORE_BITS, Floats, Named
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -153,6 +153,10 @@ class TrainingJob:
         total = float(WEIGHT_SUM.totals(words)[0])
         if not total > 0:
             raise ProtocolError("The members have nothing to train on; label some nodes.")
+        if total < listed.weight - len(listed.members) * 2.0**-SCORE_BITS:
+            raise ProtocolError(
+                "The weights of all members together are below the own one; they were altered."
+            )
         if not listed.total:
             self._records.keep_list(replace(listed, total=total), self._records.weighed)
 
@@ -197,7 +201,8 @@ class TrainingJob:
         shape, listed = self.agreed.shape_of(turn), self._listed
         words = shape.encode(change, listed.weight / listed.total, scores, len(turn.members))
         chain = self._settled.chain
-        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
+        total = repr(listed.total)
+        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
         return sealed
 

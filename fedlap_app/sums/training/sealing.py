@@ -2,8 +2,9 @@
 
 All pads and check weights of a turn come from keys that depend on everything that its contributors
 must agree on: the job, the stage, the round and the attempt, the member list, and the chain of all
-sums and models so far. Members that hold different models or were told different things have other
-pads, which do not cancel: their sum opens to noise and is refused.
+sums and models so far; the pads between two also on the sum of the weights, by which both scale
+their changes. Members that hold different models or were told different things have other pads,
+which do not cancel: their sum opens to noise and is refused.
 """
 
 import numpy as np
@@ -55,8 +56,14 @@ class Sealer:
         members: tuple[str, ...],
         shape: SumShape,
         chain: str,
+        *,
+        told: str = "",
     ) -> bytes:
-        """Seal words in place; gives them behind their header."""
+        """Seal words in place; gives them behind their header.
+
+        `told` is what contributors alone agree on, as who only opens sums may not know it: the pads
+        between two of them depend on it.
+        """
         header = self.header(place, members, shape)
         context = _context(header, members, chain)
         weights = self._check_weights(context)
@@ -64,7 +71,7 @@ class Sealer:
         plus, minus = signed_partners(self.keys.me, members)
         if self.keys.me == members[0]:
             plus.append(_GROUP)
-        self._pad(words, shape.narrow, context, plus, minus)
+        self._pad(words, shape.narrow, context, plus, minus, told)
         return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def open(
@@ -100,12 +107,21 @@ class Sealer:
         return StepWeights.draw(about, (_GROUP,))
 
     def _pad(
-        self, words: Words, narrow: int, context: str, plus: list[str], minus: list[str]
+        self,
+        words: Words,
+        narrow: int,
+        context: str,
+        plus: list[str],
+        minus: list[str],
+        told: str = "",
     ) -> None:
         """Add the pads shared with some, and take off those shared with others."""
-        purpose = f"training pads {context}"
-        added = [Stream(self.keys.pad_secret(peer, purpose)) for peer in plus]
-        taken = [Stream(self.keys.pad_secret(peer, purpose)) for peer in minus]
+
+        def stream(peer: str) -> Stream:
+            purpose = f"training pads {context}"
+            return Stream(self.keys.pad_secret(peer, f"{purpose} {told}" if peer else purpose))
+
+        added, taken = [*map(stream, plus)], [*map(stream, minus)]
         for part, word in ((words[:narrow], "<u4"), (words[narrow:], "<u8")):
             for start in range(0, part.size, CHUNK):
                 chunk = part[start : start + CHUNK]
