@@ -9,10 +9,10 @@ from fedlap_app.api.organisations import MEMORY, Organisations
 from fedlap_app.api.training import conduct
 from fedlap_app.api.workplace import quietly
 from fedlap_app.errors import DataError, RunError
-from fedlap_app.flower.server.run_folder import OFFLINE, SUMMARY, RunFolder, root_of
+from fedlap_app.flower.server.run_folder import RunFolder, root_of
 from fedlap_app.flower.submission import Flower
 from fedlap_app.settings import Settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 
 COMPLETED = "finished:completed"
 
@@ -100,15 +100,15 @@ class Runs:
                 f"run {run_id} left no run folder in {root_of(settings)}: tune on the machine of "
                 "the ServerApp, and name its run-dir"
             )
-        summary = found.read_json(SUMMARY)
+        summary = found.read_json(names.SUMMARY)
         self.clients = summary["clients"]
         if summary["score"]["val"] is None:
             raise DataError(
                 f"run {run_id} tells no validation score, so that there is nothing to choose by: "
                 "the organisations publish none, or have too few validation nodes"
             )
-        priced = (found.path / OFFLINE).exists()
-        return Trained(summary, found.read_json(OFFLINE) if priced else None)
+        priced = (found.path / names.PRICE).exists()
+        return Trained(summary, found.read_json(names.PRICE) if priced else None)
 
     def _wait(self, run_id: int) -> str:
         try:
@@ -118,6 +118,6 @@ class Runs:
             raise
 
     def _reason(self, folder: RunFolder | None) -> str:
-        if folder is not None and (folder.path / "error.json").exists():
-            return str(folder.read_json("error.json")["error"])
+        if folder is not None and (folder.path / names.ERROR).exists():
+            return str(folder.read_json(names.ERROR)["error"])
         return self.flower.where_to_look()
