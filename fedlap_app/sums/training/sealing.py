@@ -117,11 +117,11 @@ class Sealer:
     ) -> None:
         """Add the pads shared with some, and take off those shared with others."""
 
-        def stream(peer: str) -> Stream:
+        def drawn(peer: str) -> Stream:
             purpose = f"training pads {context}"
             return Stream(self.keys.pad_secret(peer, f"{purpose} {told}" if peer else purpose))
 
-        added, taken = [*map(stream, plus)], [*map(stream, minus)]
+        added, taken = [*map(drawn, plus)], [*map(drawn, minus)]
         for part, word in ((words[:narrow], "<u4"), (words[narrow:], "<u8")):
             for start in range(0, part.size, CHUNK):
                 chunk = part[start : start + CHUNK]
