@@ -32,6 +32,8 @@ _HOMES = {
     "central": "local:Central",
 }
 BUILT_IN = tuple(_HOMES)
+ALONE, WHOLE_GRAPH = "local", "central"
+"""What an organisation has without joining, and what none can have: bounds of comparisons."""
 _registered: dict[str, type[Method]] = {}
 
 

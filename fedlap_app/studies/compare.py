@@ -18,7 +18,7 @@ from fedlap_app.api.training import require_organisations, settings_of
 from fedlap_app.api.workplace import folder_at
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server.run_folder import RunFolder
-from fedlap_app.methods.registry import method_class
+from fedlap_app.methods.registry import ALONE, WHOLE_GRAPH, method_class
 from fedlap_app.settings import Settings
 from fedlap_app.store import names, places
 from fedlap_app.studies import compare_table
@@ -32,11 +32,10 @@ from fedlap_app.sums.programs import Krylov
 if TYPE_CHECKING:
     import pandas as pd
 
-METHODS = ("local", "fedavg", "fedlap+", "central")
+METHODS = (ALONE, "fedavg", "fedlap+", WHOLE_GRAPH)
 FEDERATED = METHODS[:-1]
 SEEDS = 5
 Say = Callable[[str], None]
-_BASELINE = "local"
 
 
 def _unsaid(text: str) -> None:
@@ -301,11 +300,11 @@ def _organisations(found: Mapping[str, Sequence[Result]]) -> list[dict[str, Any]
             "organisation": name,
             "means": {method: spread(values).mean for method, values in scores.items()},
         }
-        if _BASELINE in scores:
+        if ALONE in scores:
             row["gains"] = {
-                method: spread(_minus(values, scores[_BASELINE])).row("gain")
+                method: spread(_minus(values, scores[ALONE])).row("gain")
                 for method, values in scores.items()
-                if method != _BASELINE
+                if method != ALONE
             }
         rows.append(row)
     return rows
