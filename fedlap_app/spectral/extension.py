@@ -50,7 +50,9 @@ class Rows:
     @property
     def codes(self) -> NDArray[np.uint8]:
         """Places of the origins in `ORIGINS`."""
-        found: NDArray[np.uint8] = np.where(self.computed, 0, np.where(self.known, 1, 2)).astype("u1")
+        found: NDArray[np.uint8] = np.where(self.computed, 0, np.where(self.known, 1, 2)).astype(
+            "u1"
+        )
         return found
 
 

@@ -93,7 +93,12 @@ class Bases(Results[FinishedBasis]):
         rows = np.frombuffer(content, "<f8").reshape(-1, eigenvalues.size)
         stated = Certificate.from_json(bytes(certificate).decode())
         return FinishedBasis(
-            rows, eigenvalues, stated, cast("BasisFacts", facts), snapshot, np.frombuffer(given, np.uint8)
+            rows,
+            eigenvalues,
+            stated,
+            cast("BasisFacts", facts),
+            snapshot,
+            np.frombuffer(given, np.uint8),
         )
 
     def of_job(self, job: str, part: Subgraph, data: str = "") -> FinishedBasis | None:

@@ -60,11 +60,13 @@ class Sealer:
         header = self.header(place, members, shape)
         context = _context(header, members, chain)
         weights = self._check_weights(context)
-        checks.fill(self._weights.use(weights.key), weights.ones[_GROUP], words, shape.narrow)
+        checks.fill(
+            self._weights.use(weights.key), weights.ones[_GROUP], words, shape.narrow, shape.lanes
+        )
         plus, minus = signed_partners(self.keys.me, members)
         if self.keys.me == members[0]:
             plus.append(_GROUP)
-        self._pad(words, shape.narrow, context, plus, minus)
+        self._pad(words, shape, context, plus, minus)
         return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def open(
@@ -88,11 +90,13 @@ class Sealer:
                 "it was cut or altered."
             )
         words = np.frombuffer(body, dtype="<u8").copy()
+        if not shape.lanes.unused(words[: shape.narrow]):
+            raise ProtocolError("A sum has bits where no number is; it was altered.")
         context = _context(header, members, chain)
-        self._pad(words, shape.narrow, context, [], [_GROUP])
+        self._pad(words, shape, context, [], [_GROUP])
         weights = self._check_weights(context)
         drawn = self._weights.use(weights.key)
-        checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow)
+        checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow, shape.lanes)
         return words
 
     def _check_weights(self, context: str) -> StepWeights:
@@ -100,20 +104,25 @@ class Sealer:
         return StepWeights.draw(about, (_GROUP,))
 
     def _pad(
-        self, words: Words, narrow: int, context: str, plus: list[str], minus: list[str]
+        self, words: Words, shape: SumShape, context: str, plus: list[str], minus: list[str]
     ) -> None:
         """Add the pads shared with some, and take off those shared with others."""
         purpose = f"training pads {context}"
         added = [Stream(self.keys.pad_secret(peer, purpose)) for peer in plus]
         taken = [Stream(self.keys.pad_secret(peer, purpose)) for peer in minus]
-        for part, word in ((words[:narrow], "<u4"), (words[narrow:], "<u8")):
-            for start in range(0, part.size, CHUNK):
-                chunk = part[start : start + CHUNK]
-                numbers = chunk.view(word)
-                for stream in added:
-                    np.add(numbers, stream.next(chunk.size).view(word), out=numbers)
-                for stream in taken:
-                    np.subtract(numbers, stream.next(chunk.size).view(word), out=numbers)
+        for start in range(0, shape.narrow, CHUNK):
+            chunk = words[start : min(start + CHUNK, shape.narrow)]
+            for stream in added:
+                shape.lanes.add(chunk, stream.next(chunk.size))
+            for stream in taken:
+                shape.lanes.subtract(chunk, stream.next(chunk.size))
+        rest = words[shape.narrow :]
+        for start in range(0, rest.size, CHUNK):
+            chunk = rest[start : start + CHUNK]
+            for stream in added:
+                np.add(chunk, stream.next(chunk.size), out=chunk)
+            for stream in taken:
+                np.subtract(chunk, stream.next(chunk.size), out=chunk)
 
 
 def _context(header: Header, members: tuple[str, ...], chain: str) -> str:
