@@ -53,7 +53,7 @@ def altered(words):
 
 
 def wrapped(words):
-    words.view("<u4")[0] += np.uint32(1 << 31)
+    words.view("<u4")[:1] += np.uint32(1 << 31)
 
 
 def scored(words):

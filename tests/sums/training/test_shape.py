@@ -106,7 +106,8 @@ def test_a_narrow_ring_holds_the_mean_to_a_part_of_the_last_one_of_each_row(fede
     found = some.round(some.turn(2), drawn)["client-00"]
     share = np.array([*some.weights.values()]) / sum(some.weights.values())
     for name in ("A", "b"):
-        mean = sum(w * change[name].astype(float) for w, (change, _) in zip(share, drawn.values()))
+        changes = [change[name].astype(float) for change, _ in drawn.values()]
+        mean = np.average(changes, axis=0, weights=share)
         # A step is at most ROOM * 2 of the largest of the row in 2^(bits - 1), and K / 2 are lost.
         rows = np.abs(first.mean[name]).reshape(-1, mean.shape[-1]).max(axis=1)
         rows = np.maximum(rows, rows.max() / 64)
