@@ -65,9 +65,7 @@ def make_grid(
 
     named: dict[str, Any] = {
         "run_id": run_id or new_run_id(),
-        "organisations": [
-            hand_over(part.subgraph, settings, part.folder, parts) for part in parts
-        ],
+        "organisations": [hand_over(part.subgraph, settings, part.folder, parts) for part in parts],
     }
     known = (app, partition_configs(settings.clients), settings.to_config())
     if settings.processes > 1 and listener is unheard:  # else messages are heard in their order
