@@ -196,8 +196,12 @@ class TrainingJob:
         if (reply := self.stored(turn)) is not None:
             return reply
         shape, listed = self._shape(turn), self._listed
-        words = shape.encode(change, listed.weight / listed.total, scores, len(turn.members))
         chain = self._settled.chain
+        # Rounding follows from the turn, so that a process that is new rounds alike.
+        lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
+        share = listed.weight / listed.total
+        number = int.from_bytes(lot[:16], "little")
+        words = shape.encode(change, share, scores, len(turn.members), number)
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
         self._records.keep_reply(turn, sealed)
         return sealed

@@ -5,7 +5,8 @@ that of all, so the sum is the weighted mean itself: what its bits hold does not
 members there are. Every tensor has a scale of its own, a power of two that all have agreed on.
 
 In a ring of 16 or 12 bits every row has one, which follows from the sum that all opened last: a
-member cuts off what is `ROOM` times the largest entry that the mean had there, and rounds the rest.
+member cuts off what is `ROOM` times the largest entry that the mean had there, and rounds the rest
+up or down by lot, so that small entries are not lost but come seldom.
 The first sum of a stage, before which there is none, has 32 bits.
 """
 
@@ -148,7 +149,12 @@ class SumShape:
         return Sum("", self.narrow + self.scores, contributors)
 
     def encode(
-        self, change: Named, share: float, scores: Sequence[float], contributors: int
+        self,
+        change: Named,
+        share: float,
+        scores: Sequence[float],
+        contributors: int,
+        lot: int = 0,
     ) -> Words:
         """Words of one contribution, with room for the check slots.
 
@@ -162,6 +168,8 @@ class SumShape:
             Counts and losses of the received model.
         contributors
             Members that contribute.
+        lot
+            By which numbers are rounded in a narrow ring.
         """
         if len(scores) != self.scores:
             raise ProtocolError(
@@ -176,7 +184,8 @@ class SumShape:
                     f"{contributors} organisations are too many for sums of {self.lanes.bits} "
                     "bits: start a new run with a larger training-ring"
                 )
-            parts = [_fixed(tensor, change, share, most) for tensor in self.tensors]
+            draw = np.random.Generator(np.random.Philox(lot))
+            parts = [_fixed(tensor, change, share, most, draw) for tensor in self.tensors]
             words[: self.narrow] = self.lanes.words(np.concatenate(parts))
         tail = words[self.narrow : -SLOTS].view("<f8")
         tail[:] = scores
@@ -229,7 +238,9 @@ def _largest(values: NDArray[Any]) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _fixed(tensor: Tensor, change: Named, share: float, most: int) -> Floats:
+def _fixed(
+    tensor: Tensor, change: Named, share: float, most: int, draw: np.random.Generator
+) -> Floats:
     """A member's part of one tensor as whole numbers; with scales by row, of what is below them."""
     values = change.get(tensor.name)
     if values is None or values.shape != tensor.shape:
@@ -241,7 +252,7 @@ def _fixed(tensor: Tensor, change: Named, share: float, most: int) -> Floats:
     if tensor.rows and np.isfinite(flat).all():
         steps = 2.0 ** tensor.fractions[:, None]
         cut = np.clip(np.multiply(tensor.by_row(flat), steps, dtype=np.float64), -most, most)
-        rounded: Floats = np.rint(cut * share).reshape(-1)
+        rounded: Floats = np.floor(cut * share + draw.random(cut.shape)).reshape(-1)
         return rounded
     # Written so that a nan fails too. The value itself stays here: errors travel to the server.
     if flat.size and not (-tensor.limit < flat.min() and flat.max() < tensor.limit):

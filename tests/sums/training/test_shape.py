@@ -108,11 +108,11 @@ def test_a_narrow_ring_holds_the_mean_to_a_part_of_the_last_one_of_each_row(fede
     for name in ("A", "b"):
         changes = [change[name].astype(float) for change, _ in drawn.values()]
         mean = np.average(changes, axis=0, weights=share)
-        # A step is at most ROOM * 2 of the largest of the row in 2^(bits - 1), and K / 2 are lost.
+        # A step is at most ROOM * 2 of the largest of the row in 2^(bits - 1), and K are lost.
         rows = np.abs(first.mean[name]).reshape(-1, mean.shape[-1]).max(axis=1)
         rows = np.maximum(rows, rows.max() / 64)
         error = np.abs(found.mean[name] - mean).reshape(-1, mean.shape[-1]).max(axis=1)
-        assert (error <= count / 2 * 2 * ROOM * rows * 2.0 ** (1 - bits) * 1.001).all()
+        assert (error <= count * 2 * ROOM * rows * 2.0 ** (1 - bits) * 1.001).all()
         assert (error > 0).any()
 
 
@@ -128,7 +128,7 @@ def test_a_change_beyond_its_row_is_cut_off_and_never_wraps(bits):
         shape.lanes.add(total[: shape.narrow], part[: shape.narrow])
     mean = scaled.mean(total)
     assert ROOM * 0.9 <= mean["A"].min() <= mean["A"].max() <= 2 * ROOM
-    assert (mean["b"] == -mean["A"].max()).all()
+    assert ROOM * 0.9 <= -mean["b"].max() <= -mean["b"].min() <= 2 * ROOM
     with pytest.raises(RunError, match="larger training-ring"):
         scaled.encode(huge, 1.0, [0.0] * 6, (1 << bits - 2) + 1)
     with pytest.raises(RunError, match="not below"):
@@ -144,3 +144,14 @@ def test_a_row_that_did_not_change_can_change_again():
         scaled = shape.scaled(shape.scales_after(mean))
         words = scaled.encode({"A": np.full((3, 5), 0.01), "b": np.zeros(4)}, 1.0, [0.0] * 6, 1)
         assert scaled.mean(words)["A"] == pytest.approx(0.01, abs=1e-4)
+
+
+def test_small_entries_are_rounded_by_lot_and_not_lost():
+    shape = narrow(12)
+    scaled = shape.scaled(shape.scales_after({"A": np.ones((3, 5)), "b": np.ones(4)}))
+    change = {"A": np.full((3, 5), 1e-3), "b": np.zeros(4)}  # a quarter of a step
+    found = [
+        scaled.mean(scaled.encode(change, 1.0, [0.0] * 6, 1, lot))["A"].mean() for lot in range(400)
+    ]
+    assert np.mean(found) == pytest.approx(1e-3, rel=0.1)
+    assert np.std(found) > 0
