@@ -88,7 +88,8 @@ class Lanes:
 
     @property
     def _unsigned(self) -> str:
-        return "<u4" if self.bits == WIDTHS[0] else "<u2"
+        return f"<u{self.bits // 8}"
 
 
-PAIRS = Lanes()
+PAIRS, WHOLE = Lanes(), Lanes(64)
+"""Two numbers a word, and one."""

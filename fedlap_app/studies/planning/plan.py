@@ -44,7 +44,7 @@ def make_plan(
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
     rates = calibrate(settings)
-    training = _training(settings, rates, round_trip_seconds) if nodes is None else {}
+    training = _training(settings, shape, rates, round_trip_seconds) if nodes is None else {}
     choices = {name: with_sums(settings, name) for name in COLUMNS}
     plans = {
         name: _plan(chosen, program, shape, with_backend(rates, chosen), round_trip_seconds, empty)
@@ -71,13 +71,15 @@ def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tupl
     return settings, equal_parts(nodes, settings.clients, edges)
 
 
-def _training(settings: Settings, rates: Rates, round_trip: float | None) -> dict[str, Any]:
+def _training(
+    settings: Settings, shape: Shape, rates: Rates, round_trip: float | None
+) -> dict[str, Any]:
     """What training and sealing it takes, where the data says how large the model is."""
     from fedlap_app.studies.planning.local_training import local_price, with_bottleneck
     from fedlap_app.studies.planning.training_price import training_price
 
     _, parts = find_subgraphs(settings)
-    schema = Schema(parts[0].num_features, parts[0].num_classes)
+    schema = Schema(parts[0].num_features, parts[0].num_classes, shape.nodes)
     found: dict[str, Any] = training_price(settings, schema)
     local = local_price(settings, parts)
     if local:

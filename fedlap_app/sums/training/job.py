@@ -18,9 +18,10 @@ from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.lanes import PAIRS
 from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, weights_place
+from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import Floats, Named, SumShape
+from fedlap_app.sums.training.shape import NOTHING, SCORE_BITS, Floats, Named, SumShape
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -154,6 +155,10 @@ class TrainingJob:
         total = float(WEIGHT_SUM.totals(words)[0])
         if not total > 0:
             raise ProtocolError("The members have nothing to train on; label some nodes.")
+        if total < listed.weight - len(listed.members) * 2.0**-SCORE_BITS:
+            raise ProtocolError(
+                "The weights of all members together are below the own one; they were altered."
+            )
         if not listed.total:
             self._records.keep_list(replace(listed, total=total), self._records.weighed)
 
@@ -181,7 +186,9 @@ class TrainingJob:
             )
         return None
 
-    def seal(self, turn: Turn, change: Named, scores: Sequence[float]) -> Data:
+    def seal(
+        self, turn: Turn, change: Named, scores: Sequence[float], before: Named = NOTHING
+    ) -> Data:
         """Seal the own part of a turn; the same turn gets the same bytes.
 
         Parameters
@@ -192,17 +199,18 @@ class TrainingJob:
             What training did to every parameter; not looked at after the last round.
         scores
             Counts and losses of the received model.
+        before
+            The received model, if `change` is the trained one.
         """
         if (reply := self.stored(turn)) is not None:
             return reply
-        shape, listed = self._shape(turn), self._listed
-        chain = self._settled.chain
+        shape, listed, chain = self._shape(turn), self._listed, self._settled.chain
+        share, count = listed.weight / listed.total, len(turn.members)
         # Rounding follows from the turn, so that a process that is new rounds alike.
         lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
-        share = listed.weight / listed.total
-        number = int.from_bytes(lot[:16], "little")
-        words = shape.encode(change, share, scores, len(turn.members), number)
-        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
+        words = shape.encode(change, share, scores, count, before, int.from_bytes(lot[:16]))
+        total = repr(listed.total)
+        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
         return sealed
 
@@ -246,6 +254,13 @@ class TrainingJob:
         words = self._sealer.open(data, turn.place, turn.members, shape, self._settled.chain)
         shape.require_small(words, self.agreed.largest_step)
         return RoundSum(shape.mean(words), shape.totals(words))
+
+    def tell(self, counts: Sequence[Counts | None]) -> Data:
+        """The own part of what the server reads at the end of a stage, if all agree on it."""
+        settled, listed = self._settled, self._listed
+        words, told = part(counts, first=self.keys.me == listed.members[0])
+        place, shape = counts_place(settled.stage, listed.number), counts_shape(len(counts))
+        return self._sealer.share(words, told, place, listed.members, shape, settled.chain)
 
     @property
     def received(self) -> bytes:

@@ -6,8 +6,8 @@ members there are. Every tensor has a scale of its own, a power of two that all 
 
 In a ring of 16 or 12 bits every row has one, which follows from the sum that all opened last: a
 member cuts off what is `ROOM` times the largest entry that the mean had there, and rounds the rest
-up or down by lot, so that small entries are not lost but come seldom.
-The first sum of a stage, before which there is none, has 32 bits.
+up or down by lot, so that small entries are not lost but come seldom. The first sum of a stage,
+before which there is none, has 32 bits.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +15,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import isqrt, prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.sums.checks import SLOTS, joined, limbs_of
+from fedlap_app.sums.checks import SLOTS, sum_of_squares
 from fedlap_app.sums.fixed import from_fixed, to_fixed
 from fedlap_app.sums.header import Sum
 from fedlap_app.sums.kdf import digest, encode
-from fedlap_app.sums.lanes import PAIRS, Lanes, Signed
+from fedlap_app.sums.lanes import PAIRS, Lanes
 from fedlap_app.sums.pads import CHUNK
 
 SCORE_BITS = 20  # counts up to 2^40 / K exactly, losses to 1e-6
@@ -38,6 +39,7 @@ _FLAT = 64.0  # a row has at least this part of the scale of its tensor
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Named = Mapping[str, NDArray[Any]]
+NOTHING: Named = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,7 @@ class SumShape:
         share: float,
         scores: Sequence[float],
         contributors: int,
+        before: Named = NOTHING,
         lot: int = 0,
     ) -> Words:
         """Words of one contribution, with room for the check slots.
@@ -168,6 +171,8 @@ class SumShape:
             Counts and losses of the received model.
         contributors
             Members that contribute.
+        before
+            What the change is counted from; default: it is a change already.
         lot
             By which numbers are rounded in a narrow ring.
         """
@@ -177,16 +182,24 @@ class SumShape:
                 "release."
             )
         words = np.zeros(self.narrow + self.scores + SLOTS, dtype="<u8")
-        if self.tensors:
-            most = self.lanes.most - contributors
-            if most < self.lanes.most // 2:
-                raise RunError(
-                    f"{contributors} organisations are too many for sums of {self.lanes.bits} "
-                    "bits: start a new run with a larger training-ring"
-                )
-            draw = np.random.Generator(np.random.Philox(lot))
-            parts = [_fixed(tensor, change, share, most, draw) for tensor in self.tensors]
-            words[: self.narrow] = self.lanes.words(np.concatenate(parts))
+        rooms = self._parts(words) if self.lanes == PAIRS else self._narrow_rooms()
+        draw, most = np.random.Generator(np.random.Philox(lot)), self.lanes.most - contributors
+        if self.tensors and most < self.lanes.most // 2:
+            raise RunError(
+                f"{contributors} organisations are too many for sums of {self.lanes.bits} bits: "
+                "start a new run with a larger training-ring"
+            )
+        filled = []
+        for tensor, room in rooms:
+            old = _flat(tensor, before) if before else np.zeros(1)
+            after, old = _flat(tensor, change), np.broadcast_to(old, room.shape)
+            if tensor.rows:
+                _cut(room, tensor, after, share, old, most, draw)
+            else:
+                _fill(room, tensor, after, share, old)
+            filled.append(room)
+        if self.lanes != PAIRS and filled:
+            words[: self.narrow] = self.lanes.words(np.concatenate(filled))
         tail = words[self.narrow : -SLOTS].view("<f8")
         tail[:] = scores
         to_fixed(tail, SCORE_BITS, contributors)
@@ -209,7 +222,7 @@ class SumShape:
         """Refuse a mean whose Euclidean norm passes a limit, alike on every machine."""
         finest = max((int(tensor.fractions.max()) for tensor in self.tensors), default=0)
         squares = sum(
-            _square(np.ascontiguousarray(row)) << 2 * (finest - bits)
+            sum_of_squares(row) << 2 * (finest - bits)
             for tensor, part in self._parts(words)
             for bits, row in _grouped(tensor, part)
         )
@@ -220,16 +233,27 @@ class SumShape:
                 "a smaller one or a larger limit."
             )
 
-    def _parts(self, words: Words) -> Iterator[tuple[Tensor, Signed]]:
-        """Every tensor and its numbers in the words."""
+    def _parts(self, words: Words) -> Iterator[tuple[Tensor, NDArray[Any]]]:
+        """Every tensor and its numbers in the words; in 32 bits they are the words themselves."""
         numbers = self.lanes.numbers(words[: self.narrow])
         ends = accumulate(tensor.size for tensor in self.tensors)
         for tensor, end in zip(self.tensors, ends, strict=True):
             yield tensor, numbers[end - tensor.size : end]
 
+    def _narrow_rooms(self) -> Iterator[tuple[Tensor, NDArray[Any]]]:
+        """Every tensor and room for its numbers, which go into words afterwards."""
+        for tensor in self.tensors:
+            yield tensor, np.empty(tensor.size, dtype=np.int32)
 
-def _grouped(tensor: Tensor, part: Signed) -> Iterator[tuple[int, Signed]]:
+
+NO_PARAMETERS = SumShape((), 0)
+
+
+def _grouped(tensor: Tensor, part: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Numbers of a tensor by their fraction bits."""
+    if not tensor.rows:
+        yield tensor.bits, part
+        return
     for bits in np.unique(tensor.fractions).tolist():
         yield bits, tensor.by_row(part)[tensor.fractions == bits].reshape(-1)
 
@@ -238,38 +262,56 @@ def _largest(values: NDArray[Any]) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _fixed(
-    tensor: Tensor, change: Named, share: float, most: int, draw: np.random.Generator
-) -> Floats:
-    """A member's part of one tensor as whole numbers; with scales by row, of what is below them."""
-    values = change.get(tensor.name)
+def _cut(
+    room: NDArray[np.int32],
+    tensor: Tensor,
+    after: NDArray[Any],
+    share: float,
+    before: NDArray[Any],
+    most: int,
+    draw: np.random.Generator,
+) -> None:
+    """Write a member's part of one tensor in scales by row, of what lies within them."""
+    change = np.subtract(after, before, dtype=np.float64)
+    if not np.isfinite(change).all():
+        raise RunError(
+            f"the change of {tensor.name!r} in one round is not finite: start a new run with a "
+            "smaller learning rate"
+        )
+    cut = np.clip(tensor.by_row(change) * 2.0 ** tensor.fractions[:, None], -most, most)
+    room[:] = np.floor(cut * share + draw.random(cut.shape)).reshape(-1)
+
+
+def _flat(tensor: Tensor, arrays: Named) -> NDArray[Any]:
+    """One tensor of some arrays as a row."""
+    values = arrays.get(tensor.name)
     if values is None or values.shape != tensor.shape:
         raise ProtocolError(
             f"The change of {tensor.name!r} is missing or has not the agreed shape "
             f"{tensor.shape}; let all parties run one release."
         )
-    flat = values.reshape(-1)
-    if tensor.rows and np.isfinite(flat).all():
-        steps = 2.0 ** tensor.fractions[:, None]
-        cut = np.clip(np.multiply(tensor.by_row(flat), steps, dtype=np.float64), -most, most)
-        rounded: Floats = np.floor(cut * share + draw.random(cut.shape)).reshape(-1)
-        return rounded
-    # Written so that a nan fails too. The value itself stays here: errors travel to the server.
-    if flat.size and not (-tensor.limit < flat.min() and flat.max() < tensor.limit):
-        raise RunError(
-            f"the change of {tensor.name!r} in one round is not below {tensor.limit:g} everywhere, "
-            "which is what its sum can hold: start a new run with a smaller learning rate or a "
-            "coarser scale (training-bits)"
-        )
-    scaled = np.multiply(flat, share * 2.0**tensor.bits, dtype=np.float64)
-    return np.rint(scaled, out=scaled)
+    return values.reshape(-1)
 
 
-def _square(numbers: Signed) -> int:
-    """Sum of squares, exact."""
-    limbs = numbers.itemsize // 2
-    room, total = np.empty((CHUNK, limbs)), np.zeros((limbs, limbs), dtype=np.int64)
-    for start in range(0, numbers.size, CHUNK):
-        part = limbs_of(numbers[start : start + CHUNK], room)
-        total += (part.T @ part).astype(np.int64)
-    return joined(total)
+def _fill(
+    room: NDArray[np.int32],
+    tensor: Tensor,
+    after: NDArray[Any],
+    share: float,
+    before: NDArray[Any],
+) -> None:
+    """Write a member's part of one tensor as whole numbers, by blocks that stay near the core."""
+    block = np.empty(min(CHUNK, after.size))
+    for start in range(0, after.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        change = block[: after[part].size]
+        np.subtract(after[part], before[part], out=change, dtype=np.float64)
+        # Written so that a nan fails too. The value itself stays here: errors go to the server.
+        if not (-tensor.limit < change.min() and change.max() < tensor.limit):
+            raise RunError(
+                f"the change of {tensor.name!r} in one round is not below {tensor.limit:g} "
+                "everywhere, which is what its sum can hold: start a new run with a smaller "
+                "learning rate or a coarser scale (training-bits)"
+            )
+        change *= share * 2.0**tensor.bits
+        room[part] = np.rint(change, out=change)

@@ -131,7 +131,7 @@ def test_a_change_beyond_its_row_is_cut_off_and_never_wraps(bits):
     assert ROOM * 0.9 <= -mean["b"].max() <= -mean["b"].min() <= 2 * ROOM
     with pytest.raises(RunError, match="larger training-ring"):
         scaled.encode(huge, 1.0, [0.0] * 6, (1 << bits - 2) + 1)
-    with pytest.raises(RunError, match="not below"):
+    with pytest.raises(RunError, match="not finite"):
         scaled.encode({**huge, "b": np.full(4, np.nan)}, 1.0, [0.0] * 6, 2)
 
 
@@ -151,7 +151,18 @@ def test_small_entries_are_rounded_by_lot_and_not_lost():
     scaled = shape.scaled(shape.scales_after({"A": np.ones((3, 5)), "b": np.ones(4)}))
     change = {"A": np.full((3, 5), 1e-3), "b": np.zeros(4)}  # a quarter of a step
     found = [
-        scaled.mean(scaled.encode(change, 1.0, [0.0] * 6, 1, lot))["A"].mean() for lot in range(400)
+        scaled.mean(scaled.encode(change, 1.0, [0.0] * 6, 1, lot=lot))["A"].mean()
+        for lot in range(400)
     ]
     assert np.mean(found) == pytest.approx(1e-3, rel=0.1)
     assert np.std(found) > 0
+
+
+def test_a_trained_model_and_its_change_give_the_same_words():
+    rng = np.random.default_rng(4)
+    shape = SumShape((Tensor("x", (3, 7000)),), 2)
+    before, change = (rng.normal(size=(3, 7000), scale=s).astype(np.float32) for s in (1, 1e-3))
+    after = before + change
+    wide = np.subtract(after, before, dtype=np.float64)
+    one = shape.encode({"x": wide}, 0.3, [1.0, 2.0], 3)
+    assert (shape.encode({"x": after}, 0.3, [1.0, 2.0], 3, {"x": before}) == one).all()
