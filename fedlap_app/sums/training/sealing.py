@@ -126,10 +126,10 @@ class Sealer:
             for start in range(0, part.size, CHUNK):
                 chunk = part[start : start + CHUNK]
                 numbers = chunk.view(word)
-                for stream in added:
-                    np.add(numbers, stream.next(chunk.size).view(word), out=numbers)
-                for stream in taken:
-                    np.subtract(numbers, stream.next(chunk.size).view(word), out=numbers)
+                for pad in added:
+                    np.add(numbers, pad.next(chunk.size).view(word), out=numbers)
+                for pad in taken:
+                    np.subtract(numbers, pad.next(chunk.size).view(word), out=numbers)
 
 
 def _context(header: Header, members: tuple[str, ...], chain: str) -> str:
