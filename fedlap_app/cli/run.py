@@ -74,8 +74,8 @@ def run(
     if not superlink:
         home = unsealed_at_home(settings)
         values |= {} if home == settings else {"training-backend": home.training_backend}
-    nodes = settings.clients or (0 if superlink else _nodes_of(settings.data))
-    with terminated_like_interrupted(), _flower(superlink, root_certificates) as flower:
+    nodes = settings.clients or (0 if superlink else nodes_of(settings.data))
+    with terminated_like_interrupted(), flower_at(superlink, root_certificates) as flower:
         where = f"Submitting to {superlink}" if superlink else "Starting Flower's simulation"
         say(f"{where} with {nodes or 'all'} organisations")
         run_id = flower.submit({**values, "clients": nodes}, nodes)  # type: ignore[dict-item]
@@ -111,7 +111,8 @@ def _show_verdict(folder: Path, settings: Settings, *, simulated: bool) -> None:
             click.echo(one_line(settings))
 
 
-def _flower(superlink: str | None, authority: Path | None) -> "Flower":
+def flower_at(superlink: str | None, authority: Path | None) -> "Flower":
+    """A SuperLink that runs already, or one of Flower's simulation."""
     from fedlap_app.flower.submission import LocalFlower, RemoteFlower
 
     project = _project()
@@ -141,7 +142,8 @@ def _show_elsewhere(run_id: int, as_json: bool, *, local: bool) -> None:
         click.echo(f"Run {run_id} is finished; {says}")
 
 
-def _nodes_of(data: str) -> int:
+def nodes_of(data: str) -> int:
+    """Organisations of a simulation that names no number of them."""
     from fedlap_app.graphs.folder import federation_folders
 
     return len(federation_folders(Path(data))) if data else _NODES

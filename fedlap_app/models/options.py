@@ -68,7 +68,7 @@ class ModelOptions(Options):
     standardise: str = knob(
         "together",
         "mean and deviation of number columns: those of all organisations, the own ones, or none",
-        more="Columns that are 0 or 1, or mostly empty as in a bag of words, are left alone, and "
+        more="Columns that are 0 or 1, and bags of words, are left alone, and "
         "where no organisation has another one nothing is exchanged. `together` sums moments of "
         "the columns sealed before training, over at least three organisations; two that are not "
         "simulated, and methods without exchange, take their own. Categories need `together`.",
