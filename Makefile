@@ -10,7 +10,7 @@ export FLWR_DISABLE_UPDATE_CHECK := 1
 export FLWR_TELEMETRY_ENABLED := 0
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint docs
+.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint docs fuzz
 .PHONY: bench clean
 
 help:  ## list the targets
@@ -46,6 +46,9 @@ integration-ci: setup  ## four of these tests
 faults: setup  ## kill processes, cut the network, fill a disk; needs root
 	$(BIN)/python -m pytest -m faults --durations=0
 
+fuzz: setup  ## send N mutated messages to clients and N mutated replies to servers (N=20000)
+	$(BIN)/python -m tests.fuzz $(or $(N),20000) $(ARGS)
+
 lint: setup  ## ruff, mypy, who may import whom, and whether what is generated is current
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,7 +58,7 @@ lint: setup  ## ruff, mypy, who may import whom, and whether what is generated i
 
 docs: setup  ## build the documentation as a site in build/site; any warning is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[site]"
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 browser: setup  ## open reports in Chromium, which is installed where it is missing (apt, as root)
 	@command -v chromium > /dev/null || { apt-get update -q && \

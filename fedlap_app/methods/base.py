@@ -234,6 +234,11 @@ class Method(ABC):
         return self.exchanges and (self.server_steps or one_step)
 
     @property
+    def has_portfolio(self) -> bool:
+        """Whether several models are trained side by side, weighed by the validation loss."""
+        return False
+
+    @property
     def needs_updates(self) -> bool:
         """Whether the server's side looks at single updates, which a sealed sum has not."""
         own = type(self).join is not Method.join or type(self).send is not Method.send

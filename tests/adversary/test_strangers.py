@@ -80,6 +80,10 @@ def test_own_pins_hold_against_the_file_of_the_coordinator(small, tmp_path, name
     scene, identity = Scene(tmp_path, small), Identity.generate()
     scene.add(VICTIM, "policy", "least-pinned-partners = 3")
     hand_out(scene, {**scene.marks, name: identity.fingerprint})
-    with pytest.raises(RefusedError, match=reason):
+
+    def begin():
         cards, job = strange_roster(scene, name, identity)
         scene.ask(VICTIM, cards_request(job, "h1", cards))
+
+    with pytest.raises(RefusedError, match=reason):
+        begin()

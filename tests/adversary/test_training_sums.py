@@ -13,6 +13,7 @@ from fedlap_app.sums.checks import PRIME, SLOTS
 from fedlap_app.sums.header import Header
 from fedlap_app.sums.training import sealing
 from fedlap_app.sums.training.agreed import WEIGHT_SUM, weights_place
+from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, published
 from fedlap_app.sums.training.shape import SumShape, Tensor
 from tests.sums.training.federation import SHAPE, Federation
 
@@ -49,9 +50,7 @@ def sealed_alone(some, place, members, shape, words):
     header = sealer.header(place, members, shape)
     context = sealing._context(header, members, some.jobs[ACCOMPLICE].settled.chain)
     weights, count = sealer._check_weights(context), len(members)
-    inner = sealer._weights.use(weights.key).inner_product(
-        words[:-SLOTS].view(np.int64), shape.narrow
-    )
+    inner = sealing._drawn(weights.key).inner_product(words[:-SLOTS].view(np.int64), shape.narrow)
     check = (inner + count * weights.ones[""]) % PRIME
     words[-SLOTS:] = count, check & 0xFFFFFFFF, check >> 32
     sealer._pad(words, shape.narrow, context, [""], [])
@@ -106,6 +105,32 @@ def test_the_sums_over_two_lists_show_who_was_left_out_and_no_third_pair_comes(f
         assert np.abs(found - flat(drawn[victim][0])).max() < 1e-5
     with pytest.raises(ConsentError, match="list-changes"):
         some.jobs["client-01"].weigh(3, some.names[:3], 1.0)
+
+
+def test_counts_over_two_lists_are_never_there_to_be_subtracted(federation):
+    some, drawn = federation, federation.draw(size=0.1)
+    victim, left = some.names[5], some.names[:5]
+    whole, smaller = some.turn(1), some.turn(1, attempt=1, members=left)
+    data = some.add(whole, some.seal(whole, drawn))
+    some.weigh(1, left)
+    other = some.add(smaller, some.seal(smaller, drawn))
+    parts = {}
+    for name, job in some.jobs.items():
+        # The victim takes the sum over all; the others never will, but for that without it.
+        job.open(*((whole, data) if name == victim else (smaller, other)))
+        job.settle(b"scored")
+        parts[name] = job.tell([Counts(900, 700) if name == victim else Counts(800, 650)])
+    adder = some.adder(counts_place(0, 1), left, counts_shape(1))
+    for name in left:
+        adder.add(name, parts[name])
+    assert published(adder.result(), ("test",), 5) == {"test": (800, 650)}
+    with pytest.raises(ProtocolError, match="misrouted or altered"):
+        some.adder(counts_place(0, 0), some.names, counts_shape(1)).add(left[0], parts[left[0]])
+    # Nor do the parts of any who were told the same add up, whatever header they get.
+    words = [np.frombuffer(part, "<u8", offset=Header.unpack(part)[1]) for part in parts.values()]
+    for count in range(1, 7):
+        total = sum(words[-count:])
+        assert (total[1:4] > 1 << 32).all()
 
 
 def test_a_store_that_was_set_back_seals_the_same_bytes(federation):

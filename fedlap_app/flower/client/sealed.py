@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from flwr.app import RecordDict
 
 from fedlap_app.errors import ProtocolError, RunError
@@ -97,12 +96,13 @@ def _turn(organisation: Organisation, asked: Asked) -> Answer:
             return Answer(mark=mark, facts={"over": True})
     if not is_listed and turn.number != rounds + KEPT:
         return Answer(mark=mark)
+    trained: Named = {}
     if turn.number <= rounds:
-        change, scores = _trained(organisation, state, turn)
+        trained, scores = _trained(organisation, state, turn)
     elif turn.number == rounds + LAST:
-        change, scores = {}, _scored(organisation, state)
+        scores = _scored(organisation, state)
     else:
-        change, scores = {}, _kept(organisation, state, turn, asked.task)
+        scores = _kept(organisation, state, turn, asked.task)
     if not is_listed:
         return Answer(mark=mark)
     with organisation.store.lock():
@@ -112,7 +112,8 @@ def _turn(organisation: Organisation, asked: Asked) -> Answer:
                 f"Round {turn.number} of stage {turn.stage} was asked for twice at once, and what "
                 "followed it has begun; go on from there."
             )
-        body = state.job.seal(turn, change, scores)  # or what another process has sealed by now
+        # What another process has sealed by now comes first.
+        body = state.job.seal(turn, trained, scores, state.model)
         training_ledger.enter_sealed(organisation, state.home, turn, state.job)
     return Answer(body, mark)
 
@@ -139,7 +140,7 @@ def _publish(organisation: Organisation, asked: Asked) -> Answer:
 def _trained(
     organisation: Organisation, state: TrainingState, turn: Turn
 ) -> tuple[Named, list[float]]:
-    """What training changes, and the scores of the model before."""
+    """The trained model, and the scores of the one before."""
     method, received = organisation.method, state.model
     task = replace(state.home, stage=turn.stage)
     moments = None
@@ -157,12 +158,10 @@ def _trained(
             "round, which no sealed sum holds: set training-backend = 'plain', which the policy "
             "of every organisation must allow (training-backends)"
         )
-    trained = update.records[MODEL]
-    change = {
-        name: np.subtract(trained[name], value, dtype=np.float64)
-        for name, value in received.items()
-    }
-    return change, [*addable(pack_all(update.scores), state.course.layout), *update.sums]
+    return update.records[MODEL], [
+        *addable(pack_all(update.scores), state.course.layout),
+        *update.sums,
+    ]
 
 
 def _seed(organisation: Organisation, turn: Turn) -> int | None:

@@ -358,7 +358,7 @@ def payload_bytes(content: RecordDict) -> int:
 def _record_bytes(record: ConfigRecord | MetricRecord) -> int:
     try:
         return record.count_bytes()
-    except ValueError:  # Flower cannot count an empty value, and this app sends none
+    except (ValueError, IndexError):  # Flower cannot count an empty value, and this app sends none
         raise ProtocolError(
             "a message holds an empty value: it was not made by this app, start the run again"
         ) from None
