@@ -309,21 +309,34 @@ class SealedRounds:
     def _publish(self, stage: int) -> None:
         """What the members tell at the end of a stage, if they all tell the same."""
         turn = Turn(stage, self.method.settings.rounds + KEPT, self.attempt, self.listed)
-        answers = self._ask(PUBLISH, turn, self.listed, whole=True)
+        answers = self._ask(PUBLISH, turn, self.listed)
         count = 3 if self.method.settings.publish_model else 1
         parts = {name: unpack(answer.body, count) for name, answer in answers.items()}
-        place = counts_place(stage, self.attempt)
-        shape = counts_shape(len(SPLITS))
-        adder = Adder(self.handshake.job, self.handshake.members, place, self.listed, shape)
-        for name, some in parts.items():
-            adder.add(name, some[0])
-        self._published[stage] = published(adder.result(), SPLITS, len(self.listed))
+        if missing := [name for name in self.listed if name not in parts]:
+            log(WARNING, "No scores are published: %s did not answer", ", ".join(missing))
+        else:
+            self._published[stage] = self._counts(stage, parts)
         if self.method.settings.publish_model:
+            if self.listed[0] in missing:
+                raise RunError(
+                    f"{self.listed[0]!r} was to send the model and did not answer: start the run "
+                    "again when it is back"
+                )
             content = bytes(parts[self.listed[0]][2])
             for name, some in parts.items():
                 if bytes(some[1]) != digest("model", content):
                     raise ProtocolError(f"{name!r} holds another model than was published.")
             self._model = unpack_arrays(content)
+
+    def _counts(
+        self, stage: int, parts: Mapping[str, Sequence[memoryview]]
+    ) -> Mapping[str, tuple[int, int]]:
+        """The counts that all members together tell."""
+        place, shape = counts_place(stage, self.attempt), counts_shape(len(SPLITS))
+        adder = Adder(self.handshake.job, self.handshake.members, place, self.listed, shape)
+        for name, some in parts.items():
+            adder.add(name, some[0])
+        return published(adder.result(), SPLITS, len(self.listed))
 
     def _note(self, stage: int, number: int) -> None:
         """Tell of a round that was exchanged."""

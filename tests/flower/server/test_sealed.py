@@ -224,6 +224,18 @@ def test_no_stage_tells_counts_of_fewer_members_than_the_first(patient, observer
     assert math.isnan(second)
 
 
+def test_a_member_that_is_missing_at_the_end_costs_the_scores_and_no_model(
+    patient, observer, tmp_path
+):
+    scene = Scene(tmp_path, patient)
+    grid = deployed(scene, LossyGrid)
+    grid.silent = (("publish", 0, 5),)
+    summary = run(grid, patient, observer)
+    assert math.isnan(summary["accuracy"]["test"])
+    models = [own_model(scene, name, summary) for name in scene.names]
+    assert all(same(models[0], model) for model in models[1:])
+
+
 def test_fewer_than_three_go_on_nowhere(patient, observer, tmp_path):
     settings = replace(patient, clients=3, min_clients=2)
     scene = Scene(tmp_path, settings)
