@@ -46,7 +46,8 @@ def train(
     """Train on this machine, in one process, and print the result.
 
     Methods: fedlap+ (spectral basis), fedlap (learned structure features), fedavg (averages
-    models), local (no exchange) and central (all data in one place).
+    models), local (no exchange), central (all data in one place), and those of other papers that
+    docs/settings.md lists.
     """
     settings = settings_from(conf, options)
     settings = replace(settings, processes=jobs or settings.processes)
