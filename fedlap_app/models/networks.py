@@ -29,6 +29,11 @@ class DenseLayer(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
+        if not inputs:
+            raise ConfigError(
+                "the nodes have no features, which this network reads: take a method that learns "
+                "from the structure, for example method = 'fedlap+'"
+            )
         bound = 1.0 / math.sqrt(inputs)
         self.weight = nn.Parameter(uniform(bound, inputs, self.products * outputs))
         self.bias = nn.Parameter(uniform(bound, outputs))

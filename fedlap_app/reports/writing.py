@@ -16,7 +16,7 @@ from fedlap_app.reports.member_report import member_page
 from fedlap_app.reports.planned import plan_of
 from fedlap_app.reports.run_facts import RunFacts, read_comparison
 from fedlap_app.reports.server_report import server_page
-from fedlap_app.store import names
+from fedlap_app.store import names, places
 from fedlap_app.store.files import write_private, write_shared
 
 FILE = "report.html"
@@ -50,13 +50,14 @@ def report(
     Path
         The file.
     """
-    given = [runs] if isinstance(runs, Run | str | os.PathLike) else list(runs)
+    several = isinstance(runs, Sequence) and not isinstance(runs, str)
+    given: list[Source] = [*runs] if several else [runs]  # type: ignore[list-item, misc]
     if not given:
         raise ConfigError("there is no run to report on: name a run folder")
     folders = [each.folder if isinstance(each, Run) else _folder(each) for each in given]
     if organisation is not None:
         return _own(given, organisation, path)
-    target = Path(path).expanduser() if path else folders[0] / FILE
+    target = places.path_of(path, "path") if path else folders[0] / FILE
     if len(folders) == 1 and not (folders[0] / names.CONFIG).is_file():
         found = read_comparison(folders[0])
         if not found:
@@ -118,7 +119,7 @@ def _write_own(facts: MemberFacts, target: Path) -> Path:
 
 
 def _folder(given: str | os.PathLike[str]) -> Path:
-    folder = Path(given).expanduser().absolute()
+    folder = places.path_of(given, "run")
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder: name a run folder or an organisation's folder")
     return folder

@@ -18,7 +18,8 @@ from fedlap_app.api.training import require_organisations, settings_of
 from fedlap_app.api.workplace import folder_at
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server.run_folder import RunFolder
-from fedlap_app.methods.registry import ALONE, WHOLE_GRAPH, method_class
+from fedlap_app.methods.base import Method
+from fedlap_app.methods.registry import ALONE, WHOLE_GRAPH, method_class, register
 from fedlap_app.settings import Settings
 from fedlap_app.store import names, places
 from fedlap_app.studies import compare_table
@@ -95,7 +96,7 @@ class Comparison:
 
 def compare(
     orgs: Organisations,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str | type[Method]] = METHODS,
     *,
     seeds: int | Sequence[int] = SEEDS,
     jobs: int = 1,
@@ -113,7 +114,7 @@ def compare(
     orgs
         What `load`, `read` or `split` gave.
     methods
-        What is compared; "local" is what an organisation has without joining.
+        What is compared, names or classes; "local" is what an organisation has without joining.
     seeds
         How many, from that of `orgs` on, or which.
     jobs
@@ -129,10 +130,22 @@ def compare(
         Means with 95 % intervals, paired differences, every organisation, price and exposure.
     """
     require_organisations(orgs)
+    listed = [_named(each) for each in ([methods] if isinstance(methods, str) else methods)]
     chosen = settings_of(orgs, None, preset, settings)
     numbers = range(chosen.seed, chosen.seed + seeds) if isinstance(seeds, int) else list(seeds)
     say = _print if progress else _unsaid
-    return compare_settings(chosen, methods, numbers, orgs=orgs, jobs=jobs, say=say)
+    return compare_settings(chosen, listed, numbers, orgs=orgs, jobs=jobs, say=say)
+
+
+def _named(method: str | type[Method]) -> str:
+    """Name of a method; a class is made known to this process."""
+    if isinstance(method, str):
+        return method
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise ConfigError(
+            f"methods has {method!r}: give names, or classes derived from fedlap.Method"
+        )
+    return register(method).name
 
 
 def compare_settings(

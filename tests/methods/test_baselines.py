@@ -340,3 +340,10 @@ def test_a_grown_part_has_a_node_for_the_foreign_neighbours_of_each_node(orgs):
     weight = part.symmetric_adjacency()[:, part.num_nodes :].sum(axis=1)
     assert found.num_nodes == part.num_nodes + np.count_nonzero(weight)
     np.testing.assert_allclose(found.degrees()[: part.num_nodes], part.degrees())
+
+
+@pytest.mark.parametrize("method", ["fedpub", "fedsage+"])
+def test_a_network_without_features_to_read_is_refused(method):
+    bare = method_class(method).of(parse_settings({"method": method}))
+    with pytest.raises(ConfigError, match="the nodes have no features, which this network reads"):
+        bare.model(Schema(0, 3), 0)

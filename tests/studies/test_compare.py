@@ -168,3 +168,10 @@ def test_without_test_nodes() -> None:
     bare = fedlap.load("banks", clients=2, accounts=240, test_ratio=0.0)
     with pytest.raises(DataError, match="no test nodes"):
         fedlap.compare(bare, ["local"], seeds=1, **QUICK)
+
+
+@pytest.mark.parametrize("given", [3, object, ["fedavg", 3]])
+def test_what_is_no_method_is_not_compared(given):
+    orgs = fedlap.load("banks", clients=2, accounts=240)
+    with pytest.raises(ConfigError, match="give names, or classes derived from"):
+        fedlap.compare(orgs, given if isinstance(given, list) else [given])
