@@ -7,12 +7,12 @@ from typing import Any
 
 from fedlap_app.errors import DataError
 from fedlap_app.privacy import tally
-from fedlap_app.privacy.consent import ATTACKER, FEATURES, VECTORS, count_mark
+from fedlap_app.privacy.consent import ATTACKER, FEATURES, VECTORS, WALKS, count_mark
 from fedlap_app.privacy.leakage import alpha_of, kl_of, worst_case_auc
 from fedlap_app.privacy.ledger import FILE, RECEIVED, SENT, Entry, parse
 from fedlap_app.store import names, places
 
-_KINDS = (VECTORS, FEATURES)
+_KINDS = (VECTORS, FEATURES, WALKS)
 
 
 def job_report(path: str | Path) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _graphs(
              "density": float(facts["density"]),
              **{f"{_key(kind)}_of_these_jobs": 0 for kind in _KINDS}},
         )  # fmt: skip
-        kind = FEATURES if facts.get("counted") == FEATURES else VECTORS
+        kind = facts["counted"] if facts.get("counted") in _KINDS else VECTORS
         graph[f"{_key(kind)}_of_these_jobs"] += facts["vectors"]
     for mark, graph in found.items():
         for kind in _KINDS:

@@ -8,7 +8,9 @@ import pytest
 from fedlap_app.errors import ConsentError, DataError, ProtocolError
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.reach import walks
+from fedlap_app.privacy.ledger import FILE
 from fedlap_app.privacy.policy import SAFE
+from fedlap_app.studies.audit.ledger_report import job_report
 from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.program import Extent
 from fedlap_app.sums.programs import Walks
@@ -103,3 +105,17 @@ def test_an_altered_sum_ends_the_job(make_phase, random_federation, step):
     altered[-1] ^= 1
     with pytest.raises(ProtocolError):
         member.answer(replace(request, common=bytes(altered)))
+
+
+def test_columns_are_counted_by_themselves_and_the_ledger_says_so(make_phase, random_federation):
+    allowed = replace(SAFE, trust_on_first_use=True, most_walk_columns=150)
+    phase = with_policy(make_phase(random_federation(7, clients=3), program=PROGRAM), allowed)
+    phase.run()
+    party = phase.members["org-00"].party
+    assert party.consent.exchanged("walk columns") == party.consent.all_exchanged() == 3 * 40
+    (graph,) = job_report(next(party.root.rglob(FILE)))["graphs"]
+    assert (graph["walk_columns"], graph["vectors"]) == (120, 0)
+    again = with_policy(make_phase(phase.parts, program=replace(PROGRAM, kept=4)), allowed)
+    again.root = phase.root
+    with pytest.raises(ConsentError, match="120 were exchanged in other jobs"):
+        again.run()
