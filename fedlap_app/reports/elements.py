@@ -87,7 +87,8 @@ def table_html(table: Table) -> str:
     shown = [at for at in range(len(table.header)) if not texts or any(row[at] for row in texts)]
     numeric = {at for at in shown[1:] if all(_NUMBER.fullmatch(row[at]) for row in texts)}
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    label = escape(table.caption or ", ".join(map(str, table.header)), quote=True)
+    told = table.caption or ", ".join(str(table.header[at]) for at in shown)
+    label = escape(told, quote=True)
     head = "".join(
         f'<th scope="col"{_kind(at, numeric)}>{escape(str(table.header[at]))}</th>' for at in shown
     )
