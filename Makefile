@@ -10,7 +10,7 @@ export FLWR_DISABLE_UPDATE_CHECK := 1
 export FLWR_TELEMETRY_ENABLED := 0
 export OMP_NUM_THREADS := 1
 
-.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint docs
+.PHONY: help setup run test test-slow integration integration-ci faults browser screenshots lint docs fuzz
 .PHONY: bench clean
 
 help:  ## list the targets
@@ -45,6 +45,9 @@ integration-ci: setup  ## four of these tests
 
 faults: setup  ## kill processes, cut the network, fill a disk; needs root
 	$(BIN)/python -m pytest -m faults --durations=0
+
+fuzz: setup  ## send N mutated messages to clients and N mutated replies to servers (N=20000)
+	$(BIN)/python -m tests.fuzz $(or $(N),20000) $(ARGS)
 
 lint: setup  ## ruff, mypy, who may import whom, and whether what is generated is current
 	$(BIN)/ruff check .

@@ -67,6 +67,10 @@ class OperationOptions(Options):
     step_timeout: float = knob(
         600.0, "seconds to wait for the replies of one step", low=1.0, private=True, advanced=True
     )
+    processes: int = knob(
+        1, "processes that the organisations of a run in one place share; same result", low=1,
+        high=256, private=True, advanced=True,
+    )  # fmt: skip
     run_dir: str = knob(
         "", "folder for run folders; empty: ~/.fedlap/runs", folder=True, private=True
     )
@@ -168,7 +172,8 @@ class Settings(
         basis = () if RowNames.name in own else (Krylov.name,)
         sealed = (Training.name,) if self.sealed else ()
         others = (NeighbourSums.name, FeatureMoments.name, *sealed)
-        return tuple(dict.fromkeys((*own, *basis, *others)))
+        declared = method_class(self.method).programs
+        return tuple(dict.fromkeys((*own, *declared, *basis, *others)))
 
     @property
     def sealed(self) -> bool:

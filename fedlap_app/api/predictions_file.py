@@ -21,7 +21,6 @@ from fedlap_app.api.stores import (
     stores_of,
     with_graph,
 )
-from fedlap_app.flower.server import run_folder as run_files
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.snapshot import Changes
@@ -29,7 +28,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.models.model_file import FILE
 from fedlap_app.settings import parse_settings
 from fedlap_app.spectral.extension import COMPUTED, EXTENDED, NONE
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.store.files import write_shared
 
 NAME, OUTDATED = "predictions.csv", "predictions.outdated.csv"
@@ -130,9 +129,9 @@ def loaded(
 
 def _run_id(folder: Path) -> int:
     """Number of a run; 0, which none has, when its folder does not tell."""
-    if not (folder / run_files.SUMMARY).is_file():
+    if not (folder / names.SUMMARY).is_file():
         return 0
-    return int(RunFolder(folder).read_json(run_files.SUMMARY).get("run_id", 0))
+    return int(RunFolder(folder).read_json(names.SUMMARY).get("run_id", 0))
 
 
 @contextmanager

@@ -47,9 +47,7 @@ def roots_of(settings: Settings, run_folder: Path | None = None) -> list[Path]:
     if run_folder is not None:
         # A saved run has them inside; a home has them beside the folder of its runs.
         found += [run_folder / SAVED, run_folder.absolute().parent.parent / "stores"]
-    if settings.store_dir:
-        found.append(Path(settings.store_dir).expanduser())
-    return [*dict.fromkeys([*found, places.stores_dir()])]
+    return [*dict.fromkeys([*found, places.stores_at(settings.store_dir), places.stores_dir()])]
 
 
 def find_basis(stores: Iterable[Path], part: Subgraph, job: str, data: str = "") -> FinishedBasis:
@@ -67,7 +65,7 @@ def find_basis(stores: Iterable[Path], part: Subgraph, job: str, data: str = "")
     """
     looked = list(stores)
     for store in looked:
-        found = Bases(store / "basis").of_job(job, part, data)
+        found = Bases(store / Krylov.kept_as).of_job(job, part, data)
         if found is not None:
             return found
     raise DataError(
@@ -244,5 +242,5 @@ def read_model(path: Path) -> ModelFile:
 def stores_of(part: Subgraph, roots: Iterable[Path], folder: Path | None) -> Iterator[Path]:
     """Where an organisation's store may be: in its own folder, or among those of simulations."""
     if folder is not None:
-        yield folder / "store"
+        yield places.own_store(folder)
     yield from (root / part.name for root in roots)

@@ -18,6 +18,7 @@ from fedlap_app.cli.voice import counted, say, set_verbosity, terminated_like_in
 from fedlap_app.errors import DataError
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 from fedlap_app.studies.variation import explained, spread
 
 
@@ -30,12 +31,14 @@ from fedlap_app.studies.variation import explained, spread
 @click.option(
     "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
 )
+@click.option("--jobs", type=click.IntRange(1, 256), help="the same as --processes")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @click.option("--verbose", is_flag=True, help="show the log of the server and the clients")
 def train(
     conf: Path | None,
     seeds: int,
     seed_start: int | None,
+    jobs: int | None,
     as_json: bool,
     verbose: bool,
     **options: Any,  # noqa: ANN401 - one per setting
@@ -43,9 +46,11 @@ def train(
     """Train on this machine, in one process, and print the result.
 
     Methods: fedlap+ (spectral basis), fedlap (learned structure features), fedavg (averages
-    models), local (no exchange) and central (all data in one place).
+    models), local (no exchange), central (all data in one place), and those of other papers that
+    docs/settings.md lists.
     """
     settings = settings_from(conf, options)
+    settings = replace(settings, processes=jobs or settings.processes)
     set_verbosity(verbose)
     if settings.data:
         _look_at(settings)
@@ -97,7 +102,7 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
     """Run a seed and add its summary, also when Ctrl-C comes after its last file."""
     from fedlap_app.api.training import conduct
     from fedlap_app.flower.grids.local_grid import new_run_id
-    from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.server.run_folder import RunFolder, root_of
 
     run_id, before = new_run_id(), len(summaries)
     bar = Progress(f"{settings.method}, seed {settings.seed}")
@@ -106,7 +111,7 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
     except KeyboardInterrupt:
         folder = RunFolder.find(run_id, root_of(settings))
         if len(summaries) == before and folder and folder.finished:
-            summaries.append(folder.read_json(SUMMARY))
+            summaries.append(folder.read_json(names.SUMMARY))
         raise
     finally:
         bar.end()

@@ -109,6 +109,21 @@ class Answer:
         facts = {key: value for key, value in reply.items() if key not in ("body", "mark")}
         return cls(_bytes(reply, "body"), _bytes(reply, "mark"), facts)
 
+    def number(self, key: str, default: int) -> int:
+        """One of the facts that are whole numbers."""
+        value = self.facts.get(key, default)
+        if type(value) is not int or abs(value) >= 2**63:
+            raise ProtocolError(f"a reply of sealed training has no number {key!r}: it was altered")
+        return value
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The member list in force, as far as the member knows one."""
+        value = self.facts.get("members", [])
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise ProtocolError("a reply of sealed training lists no members: it was altered")
+        return tuple(map(str, value))
+
 
 def _named(turn: Turn) -> dict[str, Any]:
     named = {"stage": turn.stage, "number": turn.number, "attempt": turn.attempt}

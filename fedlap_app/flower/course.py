@@ -26,6 +26,7 @@ from fedlap_app.models.specs import BRANCH_WEIGHTS, FEATURE_WEIGHT, FEATURE_WEIG
 from fedlap_app.seeds import stage_seed
 from fedlap_app.store import packing
 from fedlap_app.store.packing import Data
+from fedlap_app.sums.lanes import Lanes
 from fedlap_app.sums.training.agreed import KEPT, Agreed, Turn
 from fedlap_app.sums.training.job import RoundSum
 from fedlap_app.sums.training.shape import SumShape, Tensor
@@ -49,7 +50,9 @@ class Standing:
         Whether the stage trains no more.
     counts
         Nodes of each split and how many of them the kept model classifies right, once the last
-        sum of the stage says so.
+        sum of the stage says so; nothing of other members than the first stage was scored by.
+    told
+        Who those are: the difference of two lists would tell of whoever was left out between.
     """
 
     best: Mapping[str, Any] | None = None
@@ -57,6 +60,7 @@ class Standing:
     rounds: int = 0
     over: bool = False
     counts: Mapping[str, Any] | None = None
+    told: Sequence[str] = ()
 
 
 class Taken(NamedTuple):
@@ -110,7 +114,7 @@ class Course:
         scores = weighted * self.layout.size + self.method.num_sums(model)
         return Agreed(
             run=settings.digest(),
-            shape=SumShape((*tensors,), scores),
+            shape=SumShape((*tensors,), scores, Lanes(settings.training_ring)),
             stages=settings.self_training + 1,
             rounds=settings.rounds,
             largest_step=settings.largest_step,
@@ -136,7 +140,10 @@ class Course:
                 split: (round(packed[f"{split}-count"]), round(packed[f"{split}-correct"]))
                 for split in SPLITS
             }
-            return Taken(replace(standing, counts=counts), state, None, kept=False, row=row)
+            told = standing.told or turn.members
+            same = tuple(told) == turn.members
+            standing = replace(standing, counts=counts if same else {}, told=told)
+            return Taken(standing, state, None, kept=False, row=row)
         best: Model | None = None
         row = {}
         if turn.number > 1:
@@ -191,8 +198,7 @@ class Course:
         return {**best, "rounds": standing.rounds}
 
     def _best(self, facts: Mapping[str, Any] | None) -> Best:
-        settings, found = self.method.settings, facts or {}
-        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
+        found, best = facts or {}, Best.of(self.method)
         best.round, best.totals = found.get("round", 0), found.get("totals")
         return best
 

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ from fedlap_app.errors import ProtocolError
 
 Metrics = Mapping[str, int | float | list[float]]
 _FLOATS = ("float32", "float64")
+# What numpy raises at a header, which it reads as Python.
+_UNREADABLE = (
+    ValueError, KeyError, TypeError, OverflowError, SyntaxError, RecursionError, MemoryError,
+    TokenError, AttributeError,
+)  # fmt: skip
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -59,7 +65,7 @@ def _in_numpys_form(array: Array) -> NDArray[Any]:
             np.frombuffer(array.data, dtype, offset=stream.tell()) if size else np.empty(0, dtype)
         )
         return flat.reshape(shape, order="F" if fortran else "C")
-    except (ValueError, KeyError, TypeError, OverflowError, SyntaxError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise ArrayError(
             f"an array of {len(array.data)} bytes in the message does not hold the numbers that it "
             "names: it was altered or not made by this app"

@@ -112,7 +112,13 @@ def keep_guesses(store: Store, task: Task, guesses: Guesses) -> None:
 
 def read_guesses(store: Store, task: Task) -> Guesses:
     """Guessed labels of a stage."""
-    return Guesses.from_bytes(store.job(training_job(task.run)).read(_guesses_file(task)))
+    folder = store.job(training_job(task.run))
+    if not folder.has(_guesses_file(task)):
+        raise RunError(
+            f"stage {task.stage} of run {task.run} learns from guesses of the stage before, and "
+            "that one ended here without any: start a new run"
+        )
+    return Guesses.from_bytes(folder.read(_guesses_file(task)))
 
 
 def _guesses_file(task: Task) -> str:

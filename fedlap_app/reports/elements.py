@@ -10,7 +10,7 @@ from fedlap_app.reports.charts import Chart, key_of
 GOOD, FAIR, POOR, NEUTRAL = "good", "fair", "poor", "neutral"
 _MARKS = {GOOD: "✓", FAIR: "!", POOR: "✗", NEUTRAL: "·"}
 _NUMBER = re.compile(r"([+-]?[\d.,]+(e[+-]?\d+)?( %)?|none)?")
-_MEASURE = re.compile(r"([+-]?[\d.,]+(?: (?:%|MB|points))?) (.+)")
+_MEASURE = re.compile(r"([+-]?[\d.,]+(?: (?:%|MB|points|s|min|h)(?= |$))?)(?: (.+))?")
 _WORDS = {GOOD: "good", FAIR: "fair", POOR: "poor", NEUTRAL: "no verdict"}
 
 
@@ -62,7 +62,8 @@ def figure_html(figure: Figure) -> str:
     """A card of the first screen."""
     number, unit = figure.value, ""
     if found := _MEASURE.fullmatch(figure.value):
-        number, unit = found[1], f' <span class="unit">{escape(found[2])}</span>'
+        number = found[1]
+        unit = f' <span class="unit">{escape(found[2])}</span>' if found[2] else ""
     return (
         f'<div class="figure {figure.tone}"><dt>{escape(figure.question)}</dt>'
         f'<dd class="value">{escape(number)}{unit}</dd>'

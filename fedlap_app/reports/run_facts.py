@@ -14,11 +14,9 @@ from fedlap_app.errors import DataError, FedLapError
 from fedlap_app.flower.server.run_folder import offline_file
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import names
 from fedlap_app.sums.programs import PROGRAMS
 
-CONFIG, SUMMARY, METRICS, OFFLINE, COMPARISON = (
-    "config.json", "summary.json", "metrics.jsonl", "offline.json", "compare.json",
-)  # fmt: skip
 PLACES = ("run-dir", "store-dir", "data")
 _SCORES = ("accuracy", "loss", "macro_f1", "score")
 _ROUND = tuple(f"{split}_{kind}" for split in SPLITS for kind in ("accuracy", "loss", "macro_f1"))
@@ -104,18 +102,18 @@ class RunFacts:
     @classmethod
     def read(cls, folder: Path) -> "RunFacts":
         """The facts of a run folder."""
-        if not (folder / CONFIG).is_file():
-            raise DataError(f"{folder} is no run folder: it has no {CONFIG}")
-        if not (folder / SUMMARY).is_file():
+        if not (folder / names.CONFIG).is_file():
+            raise DataError(f"{folder} is no run folder: it has no {names.CONFIG}")
+        if not (folder / names.SUMMARY).is_file():
             raise DataError(
                 f"{folder} holds no finished run, so there is nothing to report yet: see "
                 "`fedlap status`"
             )
-        summary = _json(folder / SUMMARY)
+        summary = _json(folder / names.SUMMARY)
         try:
             return cls(
                 name=folder.name,
-                settings=parse_settings(_json(folder / CONFIG)),
+                settings=parse_settings(_json(folder / names.CONFIG)),
                 scores={kind: _splits(summary.get(kind, {})) for kind in _SCORES},
                 rounds=tuple(read_rounds(folder)),
                 stages=tuple(_stage(each) for each in summary.get("stages", [])),
@@ -123,11 +121,11 @@ class RunFacts:
                 best_stage=summary.get("best_stage"),
                 up=_numbers(summary.get("bytes_up", {})),
                 down=_numbers(summary.get("bytes_down", {})),
-                offline=_some(_json(folder / OFFLINE, missing={}), _OFFLINE),
+                offline=_some(_json(folder / names.PRICE, missing={}), _OFFLINE),
                 phases=_phases(folder),
                 seconds=_numbers(summary.get("seconds", {})),
                 versions={str(k): str(v) for k, v in summary.get("versions", {}).items()},
-                comparison=compared(_json(folder / COMPARISON, missing={})),
+                comparison=compared(_json(folder / names.COMPARISON, missing={})),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, FedLapError):
@@ -148,14 +146,14 @@ def compared(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Settings of a run but for places on a machine, which are its owner's own business."""
-    if not (folder / CONFIG).is_file():
-        raise DataError(f"{folder} is no run folder: it has no {CONFIG}")
-    return {key: value for key, value in _json(folder / CONFIG).items() if key not in PLACES}
+    if not (folder / names.CONFIG).is_file():
+        raise DataError(f"{folder} is no run folder: it has no {names.CONFIG}")
+    return {key: value for key, value in _json(folder / names.CONFIG).items() if key not in PLACES}
 
 
 def read_comparison(folder: Path) -> Mapping[str, Any]:
     """The file of `fedlap compare`; empty when the folder has none."""
-    return _json(folder / COMPARISON, missing={})
+    return _json(folder / names.COMPARISON, missing={})
 
 
 def _phases(folder: Path) -> dict[str, dict[str, Any]]:
@@ -164,8 +162,8 @@ def _phases(folder: Path) -> dict[str, dict[str, Any]]:
     return {name: _some(_json(file), _OFFLINE) for name, file in files.items() if file.is_file()}
 
 
-def _some(found: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: found[name] for name in names if name in found}
+def _some(found: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {name: found[name] for name in keys if name in found}
 
 
 def _splits(found: Mapping[str, Any]) -> dict[str, float | None]:
@@ -182,7 +180,7 @@ def _stage(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_rounds(folder: Path) -> list[dict[str, Any]]:
     """Totals of the rounds so far."""
-    path = folder / METRICS
+    path = folder / names.METRICS
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return [_some(json.loads(line), ("stage", "round", "seconds", *_ROUND)) for line in lines]
 

@@ -14,8 +14,9 @@ from fedlap_app.reports.comparison import comparison_page
 from fedlap_app.reports.member_facts import MemberFacts, of_folder, of_part
 from fedlap_app.reports.member_report import member_page
 from fedlap_app.reports.planned import plan_of
-from fedlap_app.reports.run_facts import CONFIG, RunFacts, read_comparison
+from fedlap_app.reports.run_facts import RunFacts, read_comparison
 from fedlap_app.reports.server_report import server_page
+from fedlap_app.store import names
 from fedlap_app.store.files import write_private, write_shared
 
 FILE = "report.html"
@@ -56,7 +57,7 @@ def report(
     if organisation is not None:
         return _own(given, organisation, path)
     target = Path(path).expanduser() if path else folders[0] / FILE
-    if len(folders) == 1 and not (folders[0] / CONFIG).is_file():
+    if len(folders) == 1 and not (folders[0] / names.CONFIG).is_file():
         found = read_comparison(folders[0])
         if not found:
             raise DataError(

@@ -14,11 +14,12 @@ of one step may share the weights w, because the slots travel under pads: whoeve
 nothing about w from them, and the first sum that is refused ends the run. Inner products modulo
 2^64 would not do: a change by 2^63 meets every odd weight alike.
 
-A sum of many parameters has them in 32 bits, two in a word; they are lifted to signed integers, so
-the same holds for them.
+A sum of many parameters has them in 32 bits or fewer, several in a word (`Lanes`); they are lifted
+to signed integers, so the same holds for them.
 
 The product needs 61 bits times 64 bits. Both sides are cut into four limbs of 16 bits held as
-float64, whose products a matrix product adds exactly (below 2^53 for 2^21 values a chunk).
+float64, a row for each, whose products a matrix times a row adds exactly (below 2^53 for 2^21
+values a block).
 """
 
 from typing import Any
@@ -27,12 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.sums.lanes import PAIRS, Lanes
 from fedlap_app.sums.pads import CHUNK, Stream
 
 PRIME = (1 << 61) - 1
 SLOTS = 3
 _LIMBS = 4
 _LIMB_BITS = 16
+_BLOCK = 2 * CHUNK  # values at once: their limbs and those of their weights stay near the core
 _HALF = 32
 
 Limbs = NDArray[np.float64]
@@ -49,9 +52,8 @@ class Weights:
         self._stream: Stream | None = None
         self._drawn = 0
         self._words = np.empty(0, dtype="<u8")
-        # Limbs take four times as much, so they are made chunk by chunk.
-        self._left: Limbs = np.empty((CHUNK, _LIMBS))
-        self._right: Limbs = np.empty((CHUNK, _LIMBS))
+        # Limbs take four times as much, so they are made block by block.
+        self._left, self._right = limb_room(), limb_room()
 
     def use(self, key: bytes) -> "Weights":
         """Go over to the weights of another step, with a key of 32 bytes."""
@@ -59,7 +61,7 @@ class Weights:
             self.key, self._stream, self._drawn = key, Stream(key), 0
         return self
 
-    def inner_product(self, words: NDArray[np.int64], narrow: int = 0) -> int:
+    def inner_product(self, words: NDArray[np.int64], narrow: int = 0, lanes: Lanes = PAIRS) -> int:
         """Inner product with words below 2^60, modulo the prime.
 
         Parameters
@@ -67,20 +69,25 @@ class Weights:
         words : array of int64
             Signed numbers.
         narrow : int
-            How many words at the beginning hold two signed numbers of 32 bits each (default: 0).
+            How many words at the beginning hold several signed numbers each (default: 0).
+        lanes : Lanes
+            How they lie in these words (default: two of 32 bits).
         """
-        pairs = words[:narrow].view("<i4")
-        self._draw(pairs.size + words.size - narrow)
-        return (self._product(pairs, 0) + self._product(words[narrow:], pairs.size)) % PRIME
+        some = lanes.numbers(words[:narrow].view(np.uint64))
+        self._draw(some.size + words.size - narrow)
+        return (self._product(some, 0) + self._product(words[narrow:], some.size)) % PRIME
 
     def _product(self, numbers: NDArray[np.signedinteger[Any]], first: int) -> int:
         """Exact inner product of signed numbers with the weights from the first one on."""
         total = np.zeros((numbers.itemsize // 2, _LIMBS), dtype=np.int64)
-        for start in range(0, numbers.size, CHUNK):
-            left = limbs_of(numbers[start : start + CHUNK], self._left)
-            at, right = first + start, self._right[: len(left)]
-            right[:] = self._words[at : at + len(left)].view("<u2").reshape(right.shape)
-            total += (left.T @ right).astype(np.int64)
+        for start in range(0, numbers.size, _BLOCK):
+            part = numbers[start : start + _BLOCK]
+            at, right = first + start, self._right[:, : part.size]
+            words = self._words[at : at + part.size].view("<u2")
+            for row in range(_LIMBS):
+                right[row] = words[row::_LIMBS]
+            for row, limbs in enumerate(limbs_of(part, self._left)):
+                total[row] += (right @ limbs).astype(np.int64)
         return joined(total)
 
     def _draw(self, count: int) -> None:
@@ -94,14 +101,29 @@ class Weights:
             self._drawn += CHUNK
 
 
+def limb_room() -> Limbs:
+    """Room for the limbs of one block."""
+    return np.empty((_LIMBS, _BLOCK))
+
+
 def limbs_of(numbers: NDArray[np.signedinteger[Any]], room: Limbs) -> Limbs:
-    """Signed numbers cut into limbs, in a part of some room."""
+    """Signed numbers of at most one block cut into rows of limbs, in a part of some room."""
     count = numbers.itemsize // 2
-    limbs = room.reshape(-1)[: numbers.size * count].reshape(numbers.size, count)
-    limbs[:] = numbers.view("<u2").reshape(numbers.size, count)
+    limbs, low = room[:count, : numbers.size], numbers.view("<u2")
+    for row in range(count - 1):
+        limbs[row] = low[row::count]
     # The upper limb of two's complement has the sign.
-    limbs[:, -1] = numbers.view("<i2")[count - 1 :: count]
+    limbs[-1] = numbers.view("<i2")[count - 1 :: count]
     return limbs
+
+
+def sum_of_squares(numbers: NDArray[np.int32]) -> int:
+    """Sum of squares, exact."""
+    room, total = limb_room(), np.zeros((numbers.itemsize // 2,) * 2, dtype=np.int64)
+    for start in range(0, numbers.size, _BLOCK):
+        part = limbs_of(numbers[start : start + _BLOCK], room)
+        total += (part @ part.T).astype(np.int64)
+    return joined(total)
 
 
 def joined(cells: NDArray[np.int64]) -> int:
@@ -113,7 +135,13 @@ def joined(cells: NDArray[np.int64]) -> int:
     )
 
 
-def fill(weights: Weights, one: int, words: NDArray[np.uint64], narrow: int = 0) -> int:
+def fill(
+    weights: Weights,
+    one: int,
+    words: NDArray[np.uint64],
+    narrow: int = 0,
+    lanes: Lanes = PAIRS,
+) -> int:
     """Write the check slots behind the values of one contribution; gives its inner product.
 
     The product stands there in halves of 32 bits, so that the sum of many does not wrap.
@@ -126,16 +154,21 @@ def fill(weights: Weights, one: int, words: NDArray[np.uint64], narrow: int = 0)
         Weight of the 1.
     words : array of uint64
         The values, and room for the slots.
-    narrow : int
-        How many words at the beginning hold two numbers each (default: 0).
+    narrow, lanes
+        As of `Weights.inner_product`.
     """
-    check = (weights.inner_product(words[:-SLOTS].view(np.int64), narrow) + one) % PRIME
+    check = (weights.inner_product(words[:-SLOTS].view(np.int64), narrow, lanes) + one) % PRIME
     words[-SLOTS:] = 1, check & ((1 << _HALF) - 1), check >> _HALF
     return check
 
 
 def verify(
-    weights: Weights, one: int, words: NDArray[np.uint64], count: int, narrow: int = 0
+    weights: Weights,
+    one: int,
+    words: NDArray[np.uint64],
+    count: int,
+    narrow: int = 0,
+    lanes: Lanes = PAIRS,
 ) -> None:
     """Refuse a sum whose check slots do not fit.
 
@@ -147,15 +180,17 @@ def verify(
         The opened sum with its check slots.
     count : int
         Contributions that it must be made of.
-    narrow : int
-        How many words at the beginning hold two numbers each (default: 0).
+    narrow, lanes
+        As of `Weights.inner_product`.
     """
     found, low, high = (int(word) for word in words[-SLOTS:])
     verify_count(found, count)
     content = words[:-SLOTS].view(np.int64)
-    largest = max(content[narrow:].max(initial=0), -content[narrow:].min(initial=0))
+    # As Python's numbers: the lowest of 64 bits has no opposite among them.
+    wide = content[narrow:]
+    largest = max(int(wide.max(initial=0)), -int(wide.min(initial=0)))
     check = (low + (high << _HALF) - one * count) % PRIME
-    if largest > PRIME // 2 or weights.inner_product(content, narrow) != check:
+    if largest > PRIME // 2 or weights.inner_product(content, narrow, lanes) != check:
         raise ProtocolError(
             "A sum was altered on its way, or the members were told different things: "
             "its check slots do not fit its values; the run must stop."

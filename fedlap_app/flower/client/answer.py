@@ -20,6 +20,9 @@ from fedlap_app.store.folders import Folder, StoreError
 
 Handler = Callable[[Organisation, RecordDict], RecordDict]
 REFUSAL = "refusal"
+UNFORESEEN = "unforeseen"
+"""In a refusal: what failed was foreseen nowhere, so that it is a fault of this app."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
@@ -35,25 +38,30 @@ def answer(message: Message, context: Context, handler: Handler) -> Message:
         content = handler(organisation, message.content)
     except Exception as error:
         content = _refusal(error, context, who)
-    _note(message, who, refused=REFUSAL in content, seconds=time.perf_counter() - started)
+    _note(message, who, content, time.perf_counter() - started)
     return Message(content, reply_to=message)
 
 
 def refuse(message: Message, context: Context, error: Exception) -> Message:
     """Refusal of a message that reaches no handler."""
     who = _provisional_name(context)
-    _note(message, who, refused=True, seconds=0.0)
-    return Message(_refusal(error, context, who), reply_to=message)
+    content = _refusal(error, context, who)
+    _note(message, who, content, 0.0)
+    return Message(content, reply_to=message)
 
 
 def _refusal(error: Exception, context: Context, who: str) -> RecordDict:
-    reason = _public_reason(error, context)
-    return RecordDict({REFUSAL: ConfigRecord({"who": who, "reason": reason})})
+    said = ConfigRecord({"who": who, "reason": _public_reason(error, context)})
+    if not isinstance(error, FedLapError) and _fault(error) not in (*_FULL, *_REFUSED):
+        said[UNFORESEEN] = True
+    return RecordDict({REFUSAL: said})
 
 
-def _note(message: Message, who: str, *, refused: bool, seconds: float) -> None:
+def _note(message: Message, who: str, content: RecordDict, seconds: float) -> None:
     """A line in the organisation's own log."""
-    kind, did = message.metadata.message_type, "refused" if refused else "answered"
+    kind, did = message.metadata.message_type, "answered"
+    if (refusal := content.get(REFUSAL)) is not None:
+        did = "failed at" if UNFORESEEN in refusal else "refused"
     facts = {
         "run": message.metadata.run_id,
         "organisation": who,
@@ -141,7 +149,7 @@ def _details_folder(context: Context) -> Path:
     for key in own:
         folder = Path(str(context.node_config[key]))
         if folder.is_dir():
-            return folder if key == "store-dir" else folder / "store"
+            return folder if key == "store-dir" else places.own_store(folder)
     # The run says where the stores of a simulation are, and of nothing else.
     root = (not own and context.run_config.get("store-dir")) or places.stores_dir()
     return Path(str(root)) / f"partition-{context.node_config.get('partition-id', 'unknown')}"

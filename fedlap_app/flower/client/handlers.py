@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flwr.app import ConfigRecord, RecordDict
 
-from fedlap_app.errors import RunError
+from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.client import ration, training_ledger
 from fedlap_app.flower.client.moments import kept_moments
 from fedlap_app.flower.records import Metrics, packed, records_in, to_metrics
@@ -99,7 +99,11 @@ def train_alone(organisation: Organisation, content: RecordDict, run: int) -> Re
 
     task = ration.admit(organisation, run, content, Late.KEEP, alone=True)
     method = organisation.method
-    assert isinstance(method, Local), "a method without exchange says how it trains alone"
+    if not isinstance(method, Local):
+        raise ProtocolError(
+            f"method = '{method.name}' trains at no organisation alone: the message was not made "
+            "by this app's server"
+        )
     stages = method.train_alone(organisation.shape, organisation.inputs(task), organisation.name)
     keep_model(organisation, task, stages[-1].parameters, stages[-1].evaluation)
     rounds = [float(len(stage.history)) for stage in stages]

@@ -178,7 +178,8 @@ def _require_planned(method: Method, task: Task, number: int, *, alone: bool) ->
         )
     # What a message says is a round, whatever its number: the handlers alone name late ones.
     planned = isinstance(number, Late) or 1 <= number <= settings.rounds
-    if not planned or not 0 <= task.stage <= settings.self_training:
+    stages = 0 if alone else settings.self_training  # who trains alone goes through all at once
+    if not planned or not 0 <= task.stage <= stages:
         raise ProtocolError(
             f"round {number} of stage {task.stage} is beyond rounds = {settings.rounds} or "
             f"self-training = {settings.self_training} of this run: start a new run"

@@ -10,6 +10,7 @@ from fedlap_app.flower.grids.member_grid import Member, MemberGrid
 from fedlap_app.flower.records import numbers
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
+from fedlap_app.flower.server.replies import of, require_alone, require_rounds
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.flower.server.window import Window
 from fedlap_app.flower.task import task_record
@@ -33,10 +34,16 @@ def train_alone(
     if settings.sealed:
         window = Window.of(settings, [*replies], grid.run.run_id)
         if window is None:
+            for name, reply in replies.items():
+                with of(name):
+                    require_rounds(reply, settings.self_training + 1, settings.rounds)
             counts = [numbers(reply, "rounds") for reply in replies.values()]
             longest = [int(max(some)) for some in zip(*counts, strict=True)]
             return Outcome([StageScores(None, None, count, {}) for count in longest], None)
         replies = window.alone(replies)
+    for name, reply in replies.items():
+        with of(name):
+            require_alone(reply, layout, settings.self_training + 1, settings.rounds)
     trained = {name: _stages(reply, layout) for name, reply in replies.items()}
     stages: list[StageScores] = []
     for stage in range(settings.self_training + 1):

@@ -15,6 +15,7 @@ from fedlap_app.flower.records import numbers
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.price import OfflineOutcome
+from fedlap_app.flower.server.replies import choices_of
 from fedlap_app.flower.server.rounds import Rounds
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods import weighing
@@ -76,9 +77,7 @@ def _best_weight(
 
 
 def _summed(replies: Sequence[RecordDict]) -> list[float]:
-    """The sums of those that answered, added; empty for a method without any."""
-    if not all("sums" in reply.metric_records["metrics"] for reply in replies):
-        return []
+    """The sums of those that answered, added."""
     return weighing.total([numbers(reply, "sums") for reply in replies])
 
 
@@ -119,10 +118,10 @@ def train_together(
     kept: Progress | None = None
     earlier = earlier_model(Path(settings.start_model)) if settings.start_model else {}
     for stage in range(settings.self_training + 1):
-        rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs))
+        rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs), layout)
         fresh = method.start(schema, stage_seed(settings.seed, stage), found)
         start = begun_with(fresh, earlier)
-        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
+        best = Best.of(method)
         progress = Progress(method, stage, folder, observer, best, layout)
         _train(rounds, start, progress)
         if kept is None or progress.best.is_ahead_of(kept.best):
@@ -145,6 +144,8 @@ def _train(rounds: Rounds, state: State, progress: Progress) -> None:
         scores = list(replies.values())
         if number > 1 and not progress.scored(number - 1, state, scores):
             return
-        summed = _summed(scores)
+        summed = _summed(scores) if progress.method.num_sums(state.model) else []
         state = progress.method.weigh(rounds.join(number, state, replies), state, summed)
-    progress.scored(count, state, list(rounds.ask("evaluate", state).values()))
+    progress.scored(
+        count, state, list(rounds.ask("evaluate", state, choices_of(state.model)).values())
+    )

@@ -8,9 +8,11 @@ from flwr.serverapp.strategy import FedAvg
 
 from fedlap_app.flower.grids.member_grid import Member, MemberGrid
 from fedlap_app.flower.records import from_arrays, number, packed, read_in_place, records_in
+from fedlap_app.flower.server import replies
 from fedlap_app.flower.server.strategies import strategy_of
 from fedlap_app.flower.task import task_record
 from fedlap_app.methods.base import MODEL, Method, Parameters, State
+from fedlap_app.methods.scores import Layout
 from fedlap_app.methods.task import Task
 
 Replies = Mapping[str, RecordDict]
@@ -28,12 +30,15 @@ class Rounds:
         What is trained.
     task
         Run and stage.
+    layout
+        How long the scores of a model are.
     """
 
     grid: MemberGrid
     members: Sequence[Member]
     method: Method
     task: Task
+    layout: Layout
     _strategy: FedAvg = field(init=False)
     _sent: tuple[Parameters, ArrayRecord] | None = None
 
@@ -51,29 +56,40 @@ class Rounds:
         contents = {member.node_id: self._content(member, state, config) for member in self.members}
         messages = [Message(content, node, "train") for node, content in contents.items()]
         timeout = self.method.settings.step_timeout
-        replies = self.grid.send_and_receive(messages, timeout=timeout)
-        return {self.grid.name_of(reply): reply.content for reply in replies}
+        found: dict[str, RecordDict] = {}
+        sums = self.method.num_sums(state.model)
+        for reply in self.grid.send_and_receive(messages, timeout=timeout):
+            name = self.grid.name_of(reply)
+            with replies.of(name):
+                sent = records_in(contents[reply.metadata.src_node_id], MODEL)[MODEL]
+                replies.require_update(reply.content, sent, self.layout, sums)
+            found[name] = reply.content
+        return found
 
-    def join(self, number: int, state: State, replies: Replies) -> State:
+    def join(self, number: int, state: State, answered: Replies) -> State:
         """The state after a round.
 
         A model that was not trained for lack of training nodes does not count.
         """
-        updates = {name: records_in(content, MODEL) for name, content in replies.items()}
-        trained = [_message(content) for content in replies.values() if _weight(content)]
+        updates = {name: records_in(content, MODEL) for name, content in answered.items()}
+        trained = [_message(content) for content in answered.values() if _weight(content)]
         mean, _ = self._strategy.aggregate_train(number, trained)
         model = state.model if mean is None else self._unpacked(mean)
         return self.method.join(state, model, updates)
 
-    def ask(self, message_type: str, state: State) -> Replies:
-        """Replies of the members to a state after the rounds."""
+    def ask(self, message_type: str, state: State, choices: int = 1) -> Replies:
+        """Replies of the members to a state after the rounds, each with that many scores."""
         config = task_record(self.task)
 
         def content(member: Member) -> RecordDict:
             return self._content(member, state, config)
 
         timeout = self.method.settings.step_timeout
-        return self.grid.ask(self.members, message_type, content, timeout)
+        answered = self.grid.ask(self.members, message_type, content, timeout)
+        for name, reply in answered.items():
+            with replies.of(name):
+                replies.require_scores(reply, self.layout, choices=choices)
+        return answered
 
     def _content(self, member: Member, state: State, config: ConfigRecord) -> RecordDict:
         records = dict(self.method.send(state, member.name))

@@ -29,6 +29,7 @@ from fedlap_app.flower.server.window import Window
 from fedlap_app.flower.task import task_record
 from fedlap_app.methods.base import Method, Parameters
 from fedlap_app.methods.kept import BASIS
+from fedlap_app.methods.scores import SPLITS
 from fedlap_app.methods.task import Task
 from fedlap_app.store.job_files import unpack_arrays
 from fedlap_app.store.packing import unpack
@@ -36,7 +37,7 @@ from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.programs import FeatureMoments, Training
 from fedlap_app.sums.training.adder import Adder
 from fedlap_app.sums.training.agreed import KEPT, LAST, WEIGHT_SUM, Turn, weights_place
-from fedlap_app.sums.training.publication import published
+from fedlap_app.sums.training.publication import counts_place, counts_shape, published
 
 _DAY = 86_400.0  # seconds
 
@@ -159,20 +160,26 @@ class SealedRounds:
         """Take up a job that an earlier run has left; gives the stage that it is in."""
         rounds = self.method.settings.rounds
         answers = self._ask(WHERE, Turn(0, 0, 0, self.listed), self.listed, whole=True)
-        facts = {name: answer.facts for name, answer in answers.items()}
         if self.window is not None:
-            self.window.began_in(int(str(next(iter(facts.values()))["home"])))
+            self.window.began_in(next(iter(answers.values())).number("home", self.task.run))
         lists = [
-            (int(str(each["attempt"])), tuple(map(str, list(each["members"]))))
-            for each in facts.values()
-            if "attempt" in each
+            (answer.number("attempt", 0), answer.members)
+            for answer in answers.values()
+            if "attempt" in answer.facts
         ]
         if lists:
             self.attempt, self.listed = max(lists)
+        if not self.listed or not set(self.listed) <= answers.keys():
+            raise ProtocolError(
+                f"a member lists {len(self.listed)} others in the training that goes on, who are "
+                "not those of this run: start a new run with resume = false"
+            )
         places = {
-            name: (int(str(each.get("stage", 0))), int(str(each.get("number", -1))))
-            for name, each in facts.items()
+            name: (answer.number("stage", 0), answer.number("number", -1))
+            for name, answer in answers.items()
         }
+        for at, place in places.values():
+            self.course.agreed.require_planned(Turn(at, max(place, 1), 0, ()))
         first = min(places[name] for name in self.listed)
         last = max(places[name] for name in self.listed)
         stage, number = last
@@ -303,8 +310,14 @@ class SealedRounds:
         """What the members tell at the end of a stage, if they all tell the same."""
         turn = Turn(stage, self.method.settings.rounds + KEPT, self.attempt, self.listed)
         answers = self._ask(PUBLISH, turn, self.listed, whole=True)
-        parts = {name: unpack(answer.body) for name, answer in answers.items()}
-        self._published[stage] = published({name: bytes(some[0]) for name, some in parts.items()})
+        count = 3 if self.method.settings.publish_model else 1
+        parts = {name: unpack(answer.body, count) for name, answer in answers.items()}
+        place = counts_place(stage, self.attempt)
+        shape = counts_shape(len(SPLITS))
+        adder = Adder(self.handshake.job, self.handshake.members, place, self.listed, shape)
+        for name, some in parts.items():
+            adder.add(name, some[0])
+        self._published[stage] = published(adder.result(), SPLITS, len(self.listed))
         if self.method.settings.publish_model:
             content = bytes(parts[self.listed[0]][2])
             for name, some in parts.items():

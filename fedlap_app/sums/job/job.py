@@ -30,6 +30,7 @@ from fedlap_app.sums.job.messages import (
     SHARE,
     SUMS,
     Request,
+    parts_after_hello,
 )
 from fedlap_app.sums.job.party import ANSWERED, Party, Pending, log
 from fedlap_app.sums.job.permission import Permission
@@ -84,7 +85,7 @@ class Job:
 
     def _cards(self, request: Request) -> Data:
         """Verify the cards, agree on keys, and seal a message for every peer."""
-        hello, *cards = map(bytes, unpack(request.common))
+        hello, *cards = parts_after_hello(request.common)
         pending = self.party.shown(hello)
         secrets = self.party.secrets
         roster = verify_cards(

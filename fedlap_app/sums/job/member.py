@@ -1,11 +1,19 @@
 """One organisation's side of the offline phase: a request in, a reply out, everything stored."""
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.store.packing import Data, pack, text, unpack
+from fedlap_app.store.packing import Data, pack, text
 from fedlap_app.sums.card import verify_cards
 from fedlap_app.sums.job.answered import Answered
 from fedlap_app.sums.job.job import Job
-from fedlap_app.sums.job.messages import CARDS, DONE, HELLO, REUSE, HelloReply, Request
+from fedlap_app.sums.job.messages import (
+    CARDS,
+    DONE,
+    HELLO,
+    REUSE,
+    HelloReply,
+    Request,
+    parts_after_hello,
+)
 from fedlap_app.sums.job.party import Party
 
 
@@ -64,7 +72,7 @@ class Member:
 
     def _reuse(self, request: Request) -> Data:
         """Confirm that the result of a finished job is there, made with the same members."""
-        hello, *cards = map(bytes, unpack(request.common))
+        hello, *cards = parts_after_hello(request.common)
         pending = self.party.shown(hello)
         roster = verify_cards(
             cards,
@@ -86,6 +94,7 @@ class Member:
         if not self.party.secrets.simulated:
             return
         last = Answered.read(self.party.answers(request.job))
-        hello = bytes(unpack(request.common)[0])
+        hello = parts_after_hello(request.common)[0]
         if last is not None and last.hello.encode() != hello:
+            self.party.shown(hello)  # cards of another hello than the last one undo nothing
             self.party.forget_answers(request.job)

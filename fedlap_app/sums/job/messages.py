@@ -123,3 +123,11 @@ class HelloReply:
                 "neither yes nor no; it was altered."
             )
         return reply
+
+
+def parts_after_hello(common: Data) -> list[bytes]:
+    """The hello that a message belongs to, and the cards after it."""
+    parts = list(map(bytes, unpack(common)))
+    if not parts:
+        raise ProtocolError("A message of cards names no hello; it was altered, start again.")
+    return parts

@@ -16,10 +16,12 @@ from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.lanes import PAIRS
 from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, weights_place
+from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import Floats, Named
+from fedlap_app.sums.training.shape import NOTHING, SCORE_BITS, Floats, Named, SumShape
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -67,7 +69,7 @@ class TrainingJob:
         self.keys, self.agreed, self.limits, self.data = keys, agreed, limits, data
         self._records = Records(files)
         self._sealer = Sealer(keys)
-        self._opened: tuple[Turn, bytes] | None = None
+        self._opened: tuple[Turn, bytes, RoundSum] | None = None
 
     @property
     def settled(self) -> Settled | None:
@@ -153,6 +155,10 @@ class TrainingJob:
         total = float(WEIGHT_SUM.totals(words)[0])
         if not total > 0:
             raise ProtocolError("The members have nothing to train on; label some nodes.")
+        if total < listed.weight - len(listed.members) * 2.0**-SCORE_BITS:
+            raise ProtocolError(
+                "The weights of all members together are below the own one; they were altered."
+            )
         if not listed.total:
             self._records.keep_list(replace(listed, total=total), self._records.weighed)
 
@@ -180,7 +186,9 @@ class TrainingJob:
             )
         return None
 
-    def seal(self, turn: Turn, change: Named, scores: Sequence[float]) -> Data:
+    def seal(
+        self, turn: Turn, change: Named, scores: Sequence[float], before: Named = NOTHING
+    ) -> Data:
         """Seal the own part of a turn; the same turn gets the same bytes.
 
         Parameters
@@ -191,13 +199,18 @@ class TrainingJob:
             What training did to every parameter; not looked at after the last round.
         scores
             Counts and losses of the received model.
+        before
+            The received model, if `change` is the trained one.
         """
         if (reply := self.stored(turn)) is not None:
             return reply
-        shape, listed = self.agreed.shape_of(turn), self._listed
-        words = shape.encode(change, listed.weight / listed.total, scores, len(turn.members))
-        chain = self._settled.chain
-        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
+        shape, listed, chain = self._shape(turn), self._listed, self._settled.chain
+        share, count = listed.weight / listed.total, len(turn.members)
+        # Rounding follows from the turn, so that a process that is new rounds alike.
+        lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
+        words = shape.encode(change, share, scores, count, before, int.from_bytes(lot[:16]))
+        total = repr(listed.total)
+        sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
         return sealed
 
@@ -227,14 +240,27 @@ class TrainingJob:
             _lately[key] = found
         if is_new:
             self._records.keep_list(Listed(turn.attempt, turn.members, turn.stage, 0.0, ""), b"")
-        self._opened = turn, received
+        self._opened = turn, received, found
         return found
 
+    def _shape(self, turn: Turn) -> SumShape:
+        """Shape of the sum of a turn, with the scales that the sum before has left."""
+        shape, scales = self.agreed.shape_of(turn), self._settled.scales
+        is_narrow = shape.tensors and shape.lanes != PAIRS
+        return shape.scaled(bytes.fromhex(scales)) if is_narrow else shape
+
     def _unsealed(self, turn: Turn, data: Data) -> RoundSum:
-        shape = self.agreed.shape_of(turn)
+        shape = self._shape(turn)
         words = self._sealer.open(data, turn.place, turn.members, shape, self._settled.chain)
         shape.require_small(words, self.agreed.largest_step)
         return RoundSum(shape.mean(words), shape.totals(words))
+
+    def tell(self, counts: Sequence[Counts | None]) -> Data:
+        """The own part of what the server reads at the end of a stage, if all agree on it."""
+        settled, listed = self._settled, self._listed
+        words, told = part(counts, first=self.keys.me == listed.members[0])
+        place, shape = counts_place(settled.stage, listed.number), counts_shape(len(counts))
+        return self._sealer.share(words, told, place, listed.members, shape, settled.chain)
 
     @property
     def received(self) -> bytes:
@@ -254,11 +280,13 @@ class TrainingJob:
         """Take in the sum that was opened last, with the state after it (default: unchanged)."""
         if self._opened is None:
             raise ProtocolError("No sum was opened since the last was taken in.")
-        turn, received = self._opened
+        turn, received, opened = self._opened
         kept = self.state if state is None else state
         told = Transcript(bytes.fromhex(self._settled.chain)).extend(received).digest
         chain = digest("training state", told, _sha(kept), *turn.members).hex()
-        after = Settled(turn.stage, turn.number, chain, self.data, received.hex())
+        is_narrow = opened.mean and self.agreed.shape.lanes != PAIRS
+        scales = self.agreed.shape.scales_after(opened.mean).hex() if is_narrow else ""
+        after = Settled(turn.stage, turn.number, chain, self.data, received.hex(), scales)
         self._records.settle(after, kept)
         self._opened = None
 

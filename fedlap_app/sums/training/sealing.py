@@ -2,9 +2,13 @@
 
 All pads and check weights of a turn come from keys that depend on everything that its contributors
 must agree on: the job, the stage, the round and the attempt, the member list, and the chain of all
-sums and models so far. Members that hold different models or were told different things have other
-pads, which do not cancel: their sum opens to noise and is refused.
+sums and models so far; the pads between two also on the sum of the weights, by which both scale
+their changes. Members that hold different models or were told different things have other pads,
+which do not cancel: their sum opens to noise and is refused.
 """
+
+import threading
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,12 +18,14 @@ from fedlap_app.sums.backend import StepWeights
 from fedlap_app.sums.header import Header, Place, packed_part, require_equal
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.lanes import WHOLE
 from fedlap_app.sums.pads import CHUNK, Stream, signed_partners
-from fedlap_app.sums.training.shape import SumShape, Words
+from fedlap_app.sums.training.shape import NO_PARAMETERS, SumShape, Words
 
 BACKEND = "mask"
 PROFILE = "training"
 _GROUP = ""
+_here = threading.local()
 
 
 def list_hash(job_members: str, members: tuple[str, ...]) -> str:
@@ -40,7 +46,6 @@ class Sealer:
 
     def __init__(self, keys: KeyRing) -> None:
         self.keys = keys
-        self._weights = checks.Weights()
 
     def header(self, place: Place, members: tuple[str, ...], shape: SumShape) -> Header:
         """Header of a sum."""
@@ -55,16 +60,23 @@ class Sealer:
         members: tuple[str, ...],
         shape: SumShape,
         chain: str,
+        *,
+        told: str = "",
     ) -> bytes:
-        """Seal words in place; gives them behind their header."""
+        """Seal words in place; gives them behind their header.
+
+        `told` is what contributors alone agree on, as who only opens sums may not know it: the pads
+        between two of them depend on it.
+        """
         header = self.header(place, members, shape)
         context = _context(header, members, chain)
         weights = self._check_weights(context)
-        checks.fill(self._weights.use(weights.key), weights.ones[_GROUP], words, shape.narrow)
+        drawn = _drawn(weights.key)
+        checks.fill(drawn, weights.ones[_GROUP], words, shape.narrow, shape.lanes)
         plus, minus = signed_partners(self.keys.me, members)
         if self.keys.me == members[0]:
             plus.append(_GROUP)
-        self._pad(words, shape.narrow, context, plus, minus)
+        self._pad(words, shape, context, plus, minus, told)
         return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def open(
@@ -88,32 +100,66 @@ class Sealer:
                 "it was cut or altered."
             )
         words = np.frombuffer(body, dtype="<u8").copy()
+        if not shape.lanes.unused(words[: shape.narrow]):
+            raise ProtocolError("A sum has bits where no number is; it was altered.")
         context = _context(header, members, chain)
-        self._pad(words, shape.narrow, context, [], [_GROUP])
+        self._pad(words, shape, context, [], [_GROUP])
         weights = self._check_weights(context)
-        drawn = self._weights.use(weights.key)
-        checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow)
+        drawn = _drawn(weights.key)
+        checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow, shape.lanes)
         return words
+
+    def share(
+        self,
+        words: Words,
+        told: Sequence[slice],
+        place: Place,
+        members: tuple[str, ...],
+        shape: SumShape,
+        chain: str,
+    ) -> bytes:
+        """Pad some words in place so that whoever adds those of all members reads their sum."""
+        header = self.header(place, members, shape)
+        context = _context(header, members, chain)
+        plus, minus = signed_partners(self.keys.me, members)
+        for part in told:
+            self._pad(words[part], NO_PARAMETERS, f"{context} {part.start}", plus, minus)
+        return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def _check_weights(self, context: str) -> StepWeights:
         about = self.keys.group_secret(f"training checks {context}")
         return StepWeights.draw(about, (_GROUP,))
 
     def _pad(
-        self, words: Words, narrow: int, context: str, plus: list[str], minus: list[str]
+        self,
+        words: Words,
+        shape: SumShape,
+        context: str,
+        plus: list[str],
+        minus: list[str],
+        told: str = "",
     ) -> None:
         """Add the pads shared with some, and take off those shared with others."""
         purpose = f"training pads {context}"
-        added = [Stream(self.keys.pad_secret(peer, purpose)) for peer in plus]
-        taken = [Stream(self.keys.pad_secret(peer, purpose)) for peer in minus]
-        for part, word in ((words[:narrow], "<u4"), (words[narrow:], "<u8")):
+        streams = [
+            (Stream(self.keys.pad_secret(peer, f"{purpose} {told}" if peer else purpose)), signed)
+            for peers, signed in ((plus, True), (minus, False))
+            for peer in peers
+        ]
+        for part, lanes in ((words[: shape.narrow], shape.lanes), (words[shape.narrow :], WHOLE)):
+            combine = lanes.subtract, lanes.add
             for start in range(0, part.size, CHUNK):
                 chunk = part[start : start + CHUNK]
-                numbers = chunk.view(word)
-                for stream in added:
-                    np.add(numbers, stream.next(chunk.size).view(word), out=numbers)
-                for stream in taken:
-                    np.subtract(numbers, stream.next(chunk.size).view(word), out=numbers)
+                for stream, signed in streams:
+                    combine[signed](chunk, stream.next(chunk.size))
+
+
+def _drawn(key: bytes) -> checks.Weights:
+    """Weights of the values of a sum; members in one process draw the same ones once."""
+    found: checks.Weights | None = getattr(_here, "weights", None)
+    if found is None:
+        found = _here.weights = checks.Weights()
+    return found.use(key)
 
 
 def _context(header: Header, members: tuple[str, ...], chain: str) -> str:
