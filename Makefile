@@ -64,7 +64,9 @@ browser: setup  ## open reports in Chromium, which is installed where it is miss
 	@command -v chromium > /dev/null || { apt-get update -q && \
 		apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core; } || { \
 		echo "Chromium is missing and could not be installed: install it, then try again" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[browser]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e ".[browser,mlflow,tensorboard]"
+	$(BIN)/python -m pytest tests/reports/test_trackers.py
 	FEDLAP_BROWSER=$$(command -v chromium) $(BIN)/python -m pytest -m browser
 
 screenshots: setup  ## write docs/images anew

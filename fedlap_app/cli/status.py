@@ -26,9 +26,23 @@ _MB = 1e6
 @click.option("--watch", "watched", is_flag=True, help="show the progress until the run ends")
 @click.option("--serve", is_flag=True, help="show it as a page on this machine, until Ctrl-C")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="of --serve (default: free)")
+@click.option(
+    "--tensorboard",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="write the scores of rounds below this folder (extra `tensorboard`)",
+)
+@click.option("--mlflow", default=None, help="and to MLflow at this address (extra `mlflow`)")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def status(
-    run: str | None, run_dir: Path | None, watched: bool, serve: bool, port: int, as_json: bool
+    run: str | None,
+    run_dir: Path | None,
+    watched: bool,
+    serve: bool,
+    port: int,
+    tensorboard: Path | None,
+    mlflow: str | None,
+    as_json: bool,
 ) -> None:
     """Show phase, progress and organisations of a run: its number, its folder, or the newest one.
 
@@ -37,11 +51,14 @@ def status(
     ServerApp, below the coordinator's state/fedlap/runs. The exit code is 1 for a run that failed,
     and 2 for one that is not found or whose files are damaged.
     """
+    from fedlap_app.reports.trackers import tracking
+
     folder = find_run(run, (run_dir or places.runs_dir()).expanduser().absolute())
     if serve:
         _serve(folder, port)
         return
-    found = watch(folder) if watched else read_status(folder)
+    with tracking(folder, tensorboard, mlflow) as look:
+        found = watch(folder, look) if watched else read_status(folder)
     click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_lines(found)))
     if found["state"] in ("failed", "died"):
         raise click.exceptions.Exit(1)

@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,12 +86,13 @@ def show(progress: Progress, found: dict[str, Any]) -> None:
         progress.show(found["phase"], units["done"], units["total"], units["unit"])
 
 
-def watch(folder: Path) -> dict[str, Any]:
-    """Show the progress of a run until it ends; its last status."""
+def watch(folder: Path, look: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Show the progress of a run until it ends, and call `look` meanwhile; its last status."""
     progress = Progress(stream=sys.stdout)
     while True:
         found = read_status(folder)
         show(progress, found)
+        look()
         if found["state"] in ENDED or found["state"] == "unknown":
             progress.end()
             return found

@@ -10,7 +10,7 @@ from fedlap_app.reports.charts import Chart, key_of
 GOOD, FAIR, POOR, NEUTRAL = "good", "fair", "poor", "neutral"
 _MARKS = {GOOD: "✓", FAIR: "!", POOR: "✗", NEUTRAL: "·"}
 _NUMBER = re.compile(r"([+-]?[\d.,]+(e[+-]?\d+)?( %)?|none)?")
-_MEASURE = re.compile(r"([+-]?[\d.,]+(?: (?:%|MB|points))?) (.+)")
+_MEASURE = re.compile(r"([+-]?[\d.,]+(?: (?:%|MB|points|s|min|h)(?= |$))?)(?: (.+))?")
 _WORDS = {GOOD: "good", FAIR: "fair", POOR: "poor", NEUTRAL: "no verdict"}
 
 
@@ -62,7 +62,8 @@ def figure_html(figure: Figure) -> str:
     """A card of the first screen."""
     number, unit = figure.value, ""
     if found := _MEASURE.fullmatch(figure.value):
-        number, unit = found[1], f' <span class="unit">{escape(found[2])}</span>'
+        number = found[1]
+        unit = f' <span class="unit">{escape(found[2])}</span>' if found[2] else ""
     return (
         f'<div class="figure {figure.tone}"><dt>{escape(figure.question)}</dt>'
         f'<dd class="value">{escape(number)}{unit}</dd>'
@@ -87,7 +88,8 @@ def table_html(table: Table) -> str:
     shown = [at for at in range(len(table.header)) if not texts or any(row[at] for row in texts)]
     numeric = {at for at in shown[1:] if all(_NUMBER.fullmatch(row[at]) for row in texts)}
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    label = escape(table.caption or ", ".join(map(str, table.header)), quote=True)
+    told = table.caption or ", ".join(str(table.header[at]) for at in shown)
+    label = escape(told, quote=True)
     head = "".join(
         f'<th scope="col"{_kind(at, numeric)}>{escape(str(table.header[at]))}</th>' for at in shown
     )

@@ -17,6 +17,7 @@ from fedlap_app.settings import Settings, parse_settings
 from fedlap_app.store import names
 from fedlap_app.sums.programs import PROGRAMS
 
+PLACES = ("run-dir", "store-dir", "data")
 _SCORES = ("accuracy", "loss", "macro_f1", "score")
 _ROUND = tuple(f"{split}_{kind}" for split in SPLITS for kind in ("accuracy", "loss", "macro_f1"))
 _STAGE = ("accuracy", "rounds", "best_stage", "best_round")
@@ -114,7 +115,7 @@ class RunFacts:
                 name=folder.name,
                 settings=parse_settings(_json(folder / names.CONFIG)),
                 scores={kind: _splits(summary.get(kind, {})) for kind in _SCORES},
-                rounds=tuple(_rounds(folder / names.METRICS)),
+                rounds=tuple(read_rounds(folder)),
                 stages=tuple(_stage(each) for each in summary.get("stages", [])),
                 best_round=summary.get("best_round"),
                 best_stage=summary.get("best_stage"),
@@ -141,6 +142,13 @@ def compared(report: Mapping[str, Any]) -> dict[str, Any]:
     head = _some(report, ("dataset", "partition", "clients", "score", "one_seed"))
     rows = [_some(row, _COMPARED) for row in report["rows"]]
     return {**head, "rows": rows, "differences": [_some(d, _GAINS) for d in report["differences"]]}
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Settings of a run but for places on a machine, which are its owner's own business."""
+    if not (folder / names.CONFIG).is_file():
+        raise DataError(f"{folder} is no run folder: it has no {names.CONFIG}")
+    return {key: value for key, value in _json(folder / names.CONFIG).items() if key not in PLACES}
 
 
 def read_comparison(folder: Path) -> Mapping[str, Any]:
@@ -170,7 +178,9 @@ def _stage(found: Mapping[str, Any]) -> dict[str, Any]:
     return {**_some(found, _STAGE), "accuracy": _splits(found.get("accuracy", {}))}
 
 
-def _rounds(path: Path) -> list[dict[str, Any]]:
+def read_rounds(folder: Path) -> list[dict[str, Any]]:
+    """Totals of the rounds so far."""
+    path = folder / names.METRICS
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return [_some(json.loads(line), ("stage", "round", "seconds", *_ROUND)) for line in lines]
 

@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 
 from fedlap_app.reports.elements import Table
-from fedlap_app.reports.run_facts import RunFacts
-
-# Places on a machine are nobody's business but its owner's.
-_PLACES = ("run-dir", "store-dir", "data")
+from fedlap_app.reports.run_facts import PLACES, RunFacts
 
 
 def settings_table(runs: Sequence[RunFacts], names: Sequence[str] = ("value",)) -> Table:
     """Every setting; of several runs those that differ come first."""
     found = [run.settings.to_config() for run in runs]
-    keys = [key for key in found[0] if key not in _PLACES]
+    keys = [key for key in found[0] if key not in PLACES]
     differ = [key for key in keys if len({str(each.get(key)) for each in found}) > 1]
     rows = [
         (key, *(_shown(each.get(key)) for each in found))

@@ -58,6 +58,9 @@ def against_what(run: RunFacts) -> Figure:
     if name != ALONE:
         worth = "it is ahead" if gain > 0 else "it is behind"
     tone = GOOD if gain > 0 else POOR
+    best = max(others, key=lambda each: others[each])
+    if gain > 0 and others[best] > own:
+        worth, tone = f"{worth}, but {best} is ahead", FAIR
     return Figure(question, f"{gain:+.2f} points over {name}", f"{worth}{seeds}: {told}", tone)
 
 
