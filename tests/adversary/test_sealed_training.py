@@ -9,8 +9,7 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from client_app.app import app
-from fedlap_app.errors import RunError
-from fedlap_app.errors import ProtocolError
+from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.client.organisation import _organisations
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.records import to_arrays
