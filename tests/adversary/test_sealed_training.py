@@ -9,7 +9,7 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from client_app.app import app
-from fedlap_app.errors import ProtocolError
+from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.flower.client.organisation import _organisations
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.records import to_arrays
@@ -280,3 +280,23 @@ def test_a_round_that_is_trained_twice_at_once_is_sealed_once(sealed, tmp_path, 
     both = [found for known, found in grid.words() if known == header]
     assert len(both) == 2
     assert all(np.array_equal(words, found) for found in both)
+
+
+class Leaving(Recording):
+    """Begins to train and stops in the second round."""
+
+    def _deliver(self, message, context):
+        if message.content.get("config", {}).get("number") == 2:
+            raise RuntimeError
+        return super()._deliver(message, context)
+
+
+def test_jobs_that_never_end_fill_no_disk(sealed, tmp_path):
+    """Each leaves some copies of the model until another one takes its place."""
+    scene = Scene(tmp_path, replace(sealed, resume=False))
+    for _ in range(3):
+        with pytest.raises(RunError):
+            Leaving(scene).train(scene)
+    for name in scene.names:
+        jobs = {path.name.split("-")[1] for path in scene.store(name).glob("training-*-settled-*")}
+        assert len(jobs) == 1

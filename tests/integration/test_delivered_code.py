@@ -40,15 +40,22 @@ def call_it(kind, run_id):
         database.execute("UPDATE task SET type = ? WHERE run_id = ?", (kind, signed))
 
 
+def replies():
+    with sqlite3.connect(DATABASE, timeout=60) as database:
+        return database.execute("SELECT COUNT(*) FROM message_res").fetchone()[0]
+
+
 @app.main()
 def main(grid, context):
+    before, patience = replies(), time.monotonic() + 120
     while len(list(grid.get_node_ids())) < context.run_config["clients"]:
         time.sleep(1)
     nodes = list(grid.get_node_ids())
     asked = [Message(RecordDict(), dst_node_id=node, message_type="query.join") for node in nodes]
     left = set(grid.push_messages(asked))
     call_it(LABEL, context.run_id)
-    time.sleep(8)  # by then every SuperNode has asked what kind of run this is
+    while replies() < before + len(nodes) and time.monotonic() < patience:
+        time.sleep(1)
     call_it("flwr-serverapp", context.run_id)
     told = []
     while left:

@@ -12,7 +12,7 @@ from fedlap_app.store import names
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.results import Facts
 from fedlap_app.sums.program import Extent, Footprint, Program, Site
-from fedlap_app.sums.training.kept_keys import JobKeys, KeptKeys, job_files
+from fedlap_app.sums.training.kept_keys import JobKeys, KeptKeys, job_files, jobs_with_files
 
 
 @dataclass(frozen=True)
@@ -80,5 +80,11 @@ class Training(Program):
             columns=0,
             numbers=0,
         )
-        self.results(root, durable=durable).save(JobKeys(facts, keys))
+        kept = self.results(root, durable=durable)
+        kept.save(JobKeys(facts, keys))
+        # Whoever can begin jobs could fill the disk with what those leave that never end.
+        for job in jobs_with_files(root) - {each.job for each in kept.facts()}:
+            files = job_files(root, job, durable=durable)
+            if not files.has(names.SAID):
+                files.drop_all()
         return b"", ()
