@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import Options, knob
 from fedlap_app.privacy.policy import BACKENDS, TRAINING_SEALS
 from fedlap_app.spectral.neighbourhood import SCALINGS
 from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
 from fedlap_app.sums.job.spec import LAYOUTS
+from fedlap_app.sums.lanes import WIDTHS
 from fedlap_app.sums.programs.neighbour_sums import MOST_HOPS
 
 
@@ -49,10 +51,19 @@ class SealedTrainingOptions(Options):
         24, "fraction bits of a sealed change; it has 31 with those before the point",
         low=8, high=30, only=("training-backend", ("mask",)), advanced=True,
     )  # fmt: skip
+    training_ring: int = knob(
+        32, "bits of a number in a training sum, 32, 16 or 12; fewer send less and round more",
+        low=12, high=32, only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
     largest_step: float = knob(
         1000.0, "norm of a round's mean change above which nobody goes on",
         low=1e-6, high=1e9, only=("training-backend", ("mask",)), advanced=True,
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.training_ring not in WIDTHS:
+            raise ConfigError(f"training-ring = {self.training_ring}: take 32, 16 or 12")
 
 
 @dataclass(frozen=True)
