@@ -114,4 +114,4 @@ def _runs(
     from fedlap_app.studies.tune_runs import Runs
 
     nodes = settings.clients or (0 if superlink else nodes_of(settings.data))
-    return Runs(stack.enter_context(flower_at(superlink, authority)), nodes, hours)
+    return Runs(stack.enter_context(flower_at(superlink, authority)), nodes, hours, superlink or "")

@@ -75,16 +75,18 @@ class Runs:
         Organisations of a simulation; 0: those that the SuperLink has.
     hours
         How long to wait for a run.
+    where
+        Address of the SuperLink; empty: a simulation.
     """
 
-    def __init__(self, flower: Flower, nodes: int, hours: float) -> None:
-        self.flower, self.nodes, self.hours = flower, nodes, hours
+    def __init__(self, flower: Flower, nodes: int, hours: float, where: str = "") -> None:
+        self.flower, self.nodes, self.hours, self.where = flower, nodes, hours, where
         self.clients = nodes
 
     @property
     def about(self) -> list[str]:
         """Through which SuperLink."""
-        return [*self.flower.connection, str(self.flower.home)]
+        return [self.where, str(self.nodes)]
 
     def train(self, settings: Settings, folder: Path) -> Trained:
         """Submit a run, wait for its end, and read what the server may know of it."""
