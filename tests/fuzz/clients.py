@@ -73,9 +73,12 @@ class Attacker(InProcessGrid):
         self._count, self._honest = count, 0
 
     def _deliver(self, message: Message, context: Context) -> Message:
-        first = self._count * self._honest // len(self._known)
+        # A grid that is kept waiting may send again, so that more messages come than are known.
+        first, last = (
+            self._count * min(self._honest + more, len(self._known)) // len(self._known)
+            for more in (0, 1)
+        )
         self._honest += 1
-        last = self._count * self._honest // len(self._known)
         before = Snapshot(self._root) if last > first else None
         for _ in range(first, last):
             with silence():

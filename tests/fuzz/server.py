@@ -55,9 +55,12 @@ class Replayed(InProcessGrid):
             refusal = ConfigRecord({"who": "nobody", "reason": "this was never asked"})
             return Message(RecordDict({REFUSAL: refusal}), reply_to=message)
         answered = left.pop(0) if len(left) > 1 else left[0]
-        first = self._count * self._honest // len(self._known)
+        # A grid that is kept waiting may send again, so that more messages come than are known.
+        first, last = (
+            self._count * min(self._honest + more, len(self._known)) // len(self._known)
+            for more in (0, 1)
+        )
         self._honest += 1
-        last = self._count * self._honest // len(self._known)
         for _ in range(0 if self.is_child else last - first):
             other = self._other(answered)
             pid, told = _fork()

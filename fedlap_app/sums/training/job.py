@@ -195,7 +195,15 @@ class TrainingJob:
         if (reply := self.stored(turn)) is not None:
             return reply
         shape, listed = self.agreed.shape_of(turn), self._listed
-        words = shape.encode(change, listed.weight / listed.total, scores, len(turn.members))
+        noise = self.agreed.noise if shape.tensors else None
+        share = listed.weight / listed.total
+        if noise is not None:
+            # What others say of their weights must not raise what the own update can change.
+            share = 1.0 / len(turn.members)
+            change = noise.clipped(change, shape.tensors, share)
+        words = shape.encode(change, share, scores, len(turn.members))
+        if noise is not None:
+            noise.add(words, shape, len(turn.members))
         chain = self._settled.chain
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain)
         self._records.keep_reply(turn, sealed)

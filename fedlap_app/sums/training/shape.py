@@ -115,7 +115,7 @@ class SumShape:
                 "release."
             )
         words = np.zeros(self.narrow + self.scores + SLOTS, dtype="<u8")
-        for tensor, room in self._parts(words):
+        for tensor, room in self.parts(words):
             room[:] = _fixed(tensor, change, share)
         tail = words[self.narrow : -SLOTS].view("<f8")
         tail[:] = scores
@@ -128,7 +128,7 @@ class SumShape:
             tensor.name: np.multiply(part, 2.0**-tensor.bits, dtype=np.float64).reshape(
                 tensor.shape
             )
-            for tensor, part in self._parts(words)
+            for tensor, part in self.parts(words)
         }
 
     def totals(self, words: Words) -> Floats:
@@ -139,7 +139,7 @@ class SumShape:
         """Refuse a mean whose Euclidean norm passes a limit, alike on every machine."""
         finest = max((tensor.bits for tensor in self.tensors), default=0)
         squares = sum(
-            _square(part) << 2 * (finest - tensor.bits) for tensor, part in self._parts(words)
+            _square(part) << 2 * (finest - tensor.bits) for tensor, part in self.parts(words)
         )
         if isqrt(squares) > int(largest * 2.0**finest):
             raise ProtocolError(
@@ -148,7 +148,7 @@ class SumShape:
                 "a smaller one or a larger limit."
             )
 
-    def _parts(self, words: Words) -> Iterator[tuple[Tensor, NDArray[np.int32]]]:
+    def parts(self, words: Words) -> Iterator[tuple[Tensor, NDArray[np.int32]]]:
         """Every tensor and its place in the words."""
         pairs = words[: self.narrow].view("<i4")
         ends = accumulate(tensor.size for tensor in self.tensors)
