@@ -58,7 +58,7 @@ lint: setup  ## ruff, mypy, who may import whom, and whether what is generated i
 
 docs: setup  ## build the documentation as a site in build/site; any warning is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[site]"
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 browser: setup  ## open reports in Chromium, which is installed where it is missing (apt, as root)
 	@command -v chromium > /dev/null || { apt-get update -q && \

@@ -31,6 +31,7 @@ from fedlap_app.flower.client.organisation import federation_file
 from fedlap_app.flower.package import installed_code, modules_that_differ
 from fedlap_app.logs import use_logs_as_asked
 from fedlap_app.privacy.federation import read_federation_file
+from fedlap_app.store.places import own_store
 from fedlap_app.version import VERSION
 
 BUNDLE = "fedlap/fedlap"
@@ -91,7 +92,7 @@ def write_report(context: Context) -> None:
     if "data-dir" not in context.node_config:
         return
     folder = Path(str(context.node_config["data-dir"]))
-    store = Path(str(context.node_config.get("store-dir", folder / "store")))
+    store = Path(str(context.node_config.get("store-dir", own_store(folder))))
     if not is_due(folder, store):
         return
     try:

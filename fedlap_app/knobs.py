@@ -119,6 +119,13 @@ def nearest(value: str, choices: Iterable[str]) -> str:
     return ranked[0]
 
 
+def plain(value: T) -> T:
+    """A number of numpy's or torch's as Python's; anything else as it is."""
+    item = getattr(value, "item", None)
+    single = item is not None and getattr(value, "ndim", 1) == 0
+    return item() if single else value  # type: ignore[misc]
+
+
 def hand_over(key: str, thing: object) -> str:
     """Let settings of this process have an object in place of a name; gives its name there.
 

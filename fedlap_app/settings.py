@@ -168,7 +168,8 @@ class Settings(
         basis = () if RowNames.name in own else (Krylov.name,)
         sealed = (Training.name,) if self.sealed else ()
         others = (NeighbourSums.name, FeatureMoments.name, *sealed)
-        return tuple(dict.fromkeys((*own, *basis, *others)))
+        declared = method_class(self.method).programs
+        return tuple(dict.fromkeys((*own, *declared, *basis, *others)))
 
     @property
     def sealed(self) -> bool:

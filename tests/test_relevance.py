@@ -21,7 +21,7 @@ SUMS = {
 }  # fmt: skip
 STRUCTURE = {"structure-width", "structure-hidden", "structure-norm", "branch-loss", "fusion"}
 LIKENESS = {"similarity-scale", "similarity-threshold", "proxy-blocks"}
-WALKS = {"walk-steps", "walk-entries"}
+WALKS = {"walk-steps", "walk-entries", "read-walks"}
 RAW = {"raw-ball", "ideal"}
 GENERATED = {"generator-width", "generated-rows", "generator-loss"}
 OTHERS = LIKENESS | WALKS | RAW | GENERATED
@@ -49,10 +49,13 @@ IGNORED = {
     "fedgcn": (WITHOUT_BASIS - SUMS - {"raw-ball", "hide-topology", "layout"}),
     "fedsage+": (EXCHANGING - GENERATED - {"ideal"}) | SERVER
     | {"optimizer-at", "relay"},
-    "fedstruct": (EXCHANGING - WALKS - STRUCTURE) | SERVER | LOCAL_STEPS | {"optimizer-at"},
+    "fedstruct": (WITHOUT_BASIS - SUMS - WALKS - STRUCTURE - {"hide-topology", "layout"})
+    | SERVER | LOCAL_STEPS | {"optimizer-at"},
     "fedpub": (EXCHANGING - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
     | {"weight-by", "optimizer-at", "input-gain", "start-model"},
     "fedgta": (EXCHANGING - {"similarity-threshold"}) | SERVER
+    | {"weight-by", "optimizer-at", "start-model"},
+    "fedtad": EXCHANGING | SERVER
     | {"weight-by", "optimizer-at", "start-model"},
     "local": WITHOUT_BASIS | AVERAGING | {"optimizer-at"},
     "central": WITHOUT_BASIS | {"spectral"} | AVERAGING | {"optimizer-at"},

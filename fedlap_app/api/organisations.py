@@ -11,8 +11,9 @@ from fedlap_app.graphs.agreement import check_federation
 from fedlap_app.graphs.federation import DataSpec, load_federation
 from fedlap_app.graphs.folder import federation_folders, read_folder, write_folder
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.knobs import Value, key_of, nearest
+from fedlap_app.knobs import Value, key_of, nearest, plain
 from fedlap_app.settings import Settings
+from fedlap_app.store import places
 
 MEMORY = "memory"
 """What the settings of a run call data that was never on disk."""
@@ -59,7 +60,12 @@ class Organisations(Sequence[Subgraph]):
 
     def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - a name, a position or a slice
         if not isinstance(key, str):
-            return self._parts[key]
+            try:
+                return self._parts[key]
+            except (IndexError, TypeError) as error:
+                raise type(error)(
+                    f"there is no organisation {key!r}: give a name, or a number below {len(self)}"
+                ) from None
         if key not in self.names:
             near = nearest(key, self.names)
             raise DataError(f"there is no organisation {key!r}: the nearest name is {near!r}")
@@ -75,7 +81,7 @@ class Organisations(Sequence[Subgraph]):
         fmt
             csv or parquet.
         """
-        target = Path(folder).expanduser()
+        target = places.path_of(folder, "folder")
         require_empty(target)
         for part in self._parts:
             write_folder(part, target / part.name, fmt)
@@ -158,16 +164,16 @@ def load(
 
     spec = DataSpec(
         dataset=name,
-        clients=clients or DEFAULT_CLIENTS,
+        clients=plain(clients) or DEFAULT_CLIENTS,
         partition=partition,
-        seed=seed,
+        seed=plain(seed),
         directed=directed,
-        train_ratio=train_ratio,
-        val_ratio=val_ratio,
-        test_ratio=test_ratio,
-        accounts=accounts,
-        neighbours=neighbours,
-        split_seed=split_seed,
+        train_ratio=plain(train_ratio),
+        val_ratio=plain(val_ratio),
+        test_ratio=plain(test_ratio),
+        accounts=plain(accounts),
+        neighbours=plain(neighbours),
+        split_seed=plain(split_seed),
     )
     return from_spec(spec)
 
@@ -199,7 +205,7 @@ def read(folder: str | os.PathLike[str], *, directed: bool = False) -> Organisat
     directed
         Keep the direction of edges.
     """
-    root = Path(folder).expanduser().absolute()
+    root = places.path_of(folder, "folder")
     folders = federation_folders(root)
     parts = [read_folder(each, directed=directed) for each in folders]
     facts: dict[str, Value] = {"data": str(root), "directed": directed}

@@ -1,12 +1,12 @@
 """The phase before training alone, over the in-process grid: what it took and what it left."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedlap_app.errors import RunError
 from fedlap_app.settings import Settings
 from fedlap_app.store import places
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
+from fedlap_app.sums.programs import Krylov
 
 if TYPE_CHECKING:
     from fedlap_app.flower.grids.local_grid import Listener
@@ -49,10 +49,9 @@ class Phase:
 
     def rows(self, job: str) -> dict[str, FinishedBasis]:
         """Every organisation's rows of the basis of a job, from its store."""
-        root = Path(self.settings.store_dir) if self.settings.store_dir else places.stores_dir()
         found = {}
-        for store in sorted(root.iterdir()):
-            bases = Bases(store / "basis")
+        for store in sorted(places.stores_at(self.settings.store_dir).iterdir()):
+            bases = Bases(store / Krylov.kept_as)
             for facts in bases.facts():
                 if facts.job == job:
                     found[store.name] = bases.load(facts)

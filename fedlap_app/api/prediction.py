@@ -157,8 +157,8 @@ class _Reader:
 
     @property
     def _has_rows(self) -> bool:
-        """Whether the model holds a row for each own node; a simulation's holds those of all."""
-        return ROWS in self.model.parameters and not self.method.simulated
+        """Whether the model holds a row for each own node; some hold those of all nodes."""
+        return ROWS in self.model.parameters and not self.method.counts_nodes
 
     def inputs(self, rows: Rows) -> "GraphTensors":
         """What the network reads."""

@@ -21,7 +21,6 @@ from fedlap_app.api.stores import (
     stores_of,
     with_graph,
 )
-from fedlap_app.flower.server import run_folder as run_files
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.snapshot import Changes
@@ -29,7 +28,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.models.model_file import FILE
 from fedlap_app.settings import parse_settings
 from fedlap_app.spectral.extension import COMPUTED, EXTENDED, NONE
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.store.files import write_shared
 
 NAME, OUTDATED = "predictions.csv", "predictions.outdated.csv"
@@ -82,7 +81,7 @@ def predict_folder(
 
     target = folder / NAME
     with _marked_on_failure(target):
-        part, kept, stores = _loaded(folder, run_folder, store_dir)
+        part, kept, stores = loaded(folder, run_folder, store_dir)
         encoding = find_encoding(stores, part.name, kept.model)
         others = find_sums(stores, part, parse_settings(kept.model.config))
         found = predict_part(part, kept.model, kept.basis, kept.graph, encoding, others)
@@ -105,8 +104,8 @@ def predict_folder(
     return Written(target, part.num_nodes, counts, found.changes, accuracy)
 
 
-def _loaded(
-    folder: Path, run_folder: Path | None, store_dir: Path | None
+def loaded(
+    folder: Path, run_folder: Path | None = None, store_dir: Path | None = None
 ) -> tuple[Subgraph, Kept, list[Path]]:
     """The organisation's part, what it predicts with, and the stores that may hold more."""
     named = [] if store_dir is None else [store_dir.expanduser()]
@@ -130,9 +129,9 @@ def _loaded(
 
 def _run_id(folder: Path) -> int:
     """Number of a run; 0, which none has, when its folder does not tell."""
-    if not (folder / run_files.SUMMARY).is_file():
+    if not (folder / names.SUMMARY).is_file():
         return 0
-    return int(RunFolder(folder).read_json(run_files.SUMMARY).get("run_id", 0))
+    return int(RunFolder(folder).read_json(names.SUMMARY).get("run_id", 0))
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from fedlap_app.api.organisations import (
     require_empty,
 )
 from fedlap_app.errors import ConfigError, DataError
-from fedlap_app.flower.server import run_folder
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.folder import read_folder
 from fedlap_app.graphs.graph import join
@@ -32,9 +31,10 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import names, places
 from fedlap_app.store.folders import Store
 from fedlap_app.sums.job.bases import Bases, FinishedBasis
-from fedlap_app.sums.programs import FeatureMoments, find_program
+from fedlap_app.sums.programs import FeatureMoments, Krylov, find_program
 from fedlap_app.sums.programs.feature_moments import Encodings, LearnedEncoding
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ class Run:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Everything that ``summary.json`` says: scores, bytes, seconds, versions."""
-        return {**self._files.read_json(run_folder.SUMMARY), "run_folder": str(self.folder)}
+        return {**self._files.read_json(names.SUMMARY), "run_folder": str(self.folder)}
 
     @cached_property
     def settings(self) -> Settings:
         """All settings of the run."""
-        return parse_settings(self._files.read_json(run_folder.CONFIG))
+        return parse_settings(self._files.read_json(names.CONFIG))
 
     @property
     def accuracy(self) -> dict[str, float | None]:
@@ -113,9 +113,9 @@ class Run:
     @cached_property
     def offline(self) -> dict[str, Any]:
         """Round trips, bytes and seconds of the phase before training; empty without one."""
-        if not (self.folder / run_folder.OFFLINE).exists():
+        if not (self.folder / names.PRICE).exists():
             return {}
-        found: dict[str, Any] = self._files.read_json(run_folder.OFFLINE)
+        found: dict[str, Any] = self._files.read_json(names.PRICE)
         return found
 
     @cached_property
@@ -203,7 +203,7 @@ class Run:
             return part
         now = data
         if not isinstance(now, Subgraph):
-            now = read_folder(Path(now).expanduser(), directed=self.settings.directed)
+            now = read_folder(places.path_of(now, "data"), directed=self.settings.directed)
         if now.name != organisation:
             raise DataError(f"the data given for {organisation!r} is that of {now.name!r}")
         stores.require_same_schema(now, part)
@@ -237,7 +237,7 @@ class Run:
         path
             A folder that is empty or not there.
         """
-        target = Path(path).expanduser()
+        target = places.path_of(path, "path")
         require_empty(target)
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
         orgs = self.organisations
@@ -249,7 +249,7 @@ class Run:
             store = target / stores.SAVED / part.name
             if self.offline:
                 store.mkdir(parents=True, exist_ok=True)
-                Bases(store / "basis").save(self._basis(part))
+                Bases(store / Krylov.kept_as).save(self._basis(part))
             encodings = self._encodings(part)
             if encodings is not None:
                 store.mkdir(parents=True, exist_ok=True)
@@ -327,17 +327,17 @@ class Run:
             return self.model_file
         return self.kept_by(part).model
 
-    def kept_by(self, part: Subgraph, places: Sequence[Path] = ()) -> stores.Kept:
+    def kept_by(self, part: Subgraph, where: Sequence[Path] = ()) -> stores.Kept:
         """What an organisation predicts with.
 
         Parameters
         ----------
         part
             What it holds now.
-        places
+        where
             Where its store may be (default: wherever stores of this run may be).
         """
-        run_id, where = self.summary["run_id"], places or self._stores(part)
+        run_id, where = self.summary["run_id"], where or self._stores(part)
         if self._method.own_models:
             return stores.find_model(where, part, run_id)
         return stores.with_graph(self.model_file, where, part, run_id)
@@ -401,12 +401,12 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         what only the organisations have is looked for in their stores, and a sentence says so
         when it is not there.
     """
-    folder = Path(path).expanduser().absolute()
+    folder = places.path_of(path, "path")
     files = RunFolder(folder)
-    if not (folder / run_folder.CONFIG).is_file():
+    if not (folder / names.CONFIG).is_file():
         raise DataError(f"{folder} is no run folder: name one that Run.save or a run has written")
     if not files.finished:
-        error = folder / "error.json"
+        error = folder / names.ERROR
         why = files.read_json(error.name)["error"] if error.is_file() else "it was stopped, or runs"
         raise DataError(f"{folder} holds no finished run ({why}): run it again")
     return Run(folder)

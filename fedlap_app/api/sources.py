@@ -27,7 +27,7 @@ class Source:
     edge_index: Ints
     edge_weight: Floats
     masks: Masks | None
-    owners: Strings | None = None
+    owners: Sequence[Any] | None = None
     kinds: Kinds = ()
     categories: Strings | None = None
 
@@ -55,34 +55,44 @@ def source_of(
     """
     if isinstance(data, tuple) and len(data) == 2 and edges is None:
         data, edges = data
+    if hasattr(data, "columns"):
+        if not hasattr(edges, "columns"):
+            raise DataError("a frame of nodes needs a frame of edges: give split(nodes, edges)")
+        return _from_frames(data, edges, owner, features, kinds)
+    if edges is not None:
+        raise DataError(f"{type(data).__name__} holds edges as well: give no others with it")
     if hasattr(data, "edge_index"):
         return _from_pyg(data, owner)
     if hasattr(data, "adj") and hasattr(data, "nodes"):
         nodes, edges = _frames(data, features)
         return _from_frames(nodes, edges, owner, features, kinds)
-    if hasattr(data, "columns"):
-        if edges is None:
-            raise DataError("a frame of nodes needs a frame of edges: give split(nodes, edges)")
-        return _from_frames(data, edges, owner, features, kinds)
     raise DataError(
         f"{type(data).__name__} is no graph that is known here: give a torch_geometric Data, a "
         "networkx graph, or two pandas frames, nodes and edges"
     )
 
 
+def absent(value: Any) -> bool:  # noqa: ANN401 - any cell of a table
+    """Whether there is nothing: None, NaN, pandas' NA or an empty text."""
+    try:
+        return bool(value is None or value != value or value == "")
+    except TypeError:  # of NA nothing is true or false
+        return True
+
+
 def _from_pyg(data: Any, owner: str | None) -> Source:  # noqa: ANN401
+    if data.edge_index is None:
+        raise DataError("data has no edge_index: give one of the shape (2, edges)")
     count = int(data.num_nodes)
-    x = getattr(data, "x", None)
-    if x is not None and str(x.layout) != "torch.strided":
-        x = x.to_dense()
-    matrix = np.zeros((count, 0), np.float32) if x is None else np.asarray(x.cpu(), np.float32)
-    y = getattr(data, "y", None)
-    if y is None or tuple(y.squeeze(-1).shape) != (count,):
-        shape = None if y is None else tuple(y.shape)
-        raise DataError(f"data.y has the shape {shape}: give one class for each of {count} nodes")
+    index = _array(data.edge_index, "long")
     weight = getattr(data, "edge_weight", None)
-    index = np.asarray(data.edge_index.cpu(), np.int64)
-    size = index.shape[1]
+    x, y = getattr(data, "x", None), getattr(data, "y", None)
+    matrix = np.zeros((count, 0), np.float32) if x is None else _array(x, "float")
+    if matrix.shape[:1] != (count,):
+        raise DataError(f"data.x has the shape {matrix.shape}: give one row for each node")
+    if y is None or np.shape(y) not in ((count,), (count, 1)):
+        shape = None if y is None else tuple(np.shape(y))
+        raise DataError(f"data.y has the shape {shape}: give one class for each of {count} nodes")
     ids = getattr(data, "node_id", None)
     masks = [_mask(getattr(data, f"{name}_mask", None), name, count) for name in _SPLITS]
     owners = getattr(data, owner, None) if owner else None
@@ -90,13 +100,13 @@ def _from_pyg(data: Any, owner: str | None) -> Source:  # noqa: ANN401
         raise DataError(f"data has no attribute {owner!r} that names owners: give owners a list")
     return Source(
         ids=range(count) if ids is None else _plain(ids),
-        labels=_plain(y.squeeze(-1)),
-        features=matrix.reshape(count, -1),
+        labels=_plain(y.squeeze(-1) if np.ndim(y) == 2 else y),
+        features=matrix.reshape(count, -1) if count else matrix,
         feature_names=tuple(getattr(data, "feature_names", None) or ()),
         edge_index=index,
-        edge_weight=np.ones(size) if weight is None else np.asarray(weight.cpu(), float).ravel(),
+        edge_weight=np.ones(index.shape[-1]) if weight is None else _array(weight, "double"),
         masks=Masks(*masks) if masks[0].any() else None,
-        owners=None if owners is None else np.array([str(each) for each in _plain(owners)]),
+        owners=None if owners is None else _plain(owners),
     )
 
 
@@ -105,10 +115,19 @@ def _plain(values: Any) -> list[Any]:  # noqa: ANN401 - a tensor, an array or a 
     return found
 
 
+def _array(values: Any, kind: str) -> Any:  # noqa: ANN401 - a tensor, dense or not, or an array
+    """An array of what torch calls float, double, long or bool."""
+    import torch
+
+    found = torch.as_tensor(values).detach().cpu()
+    found = found if found.layout == torch.strided else found.to_dense()
+    return getattr(found, kind)().numpy()
+
+
 def _mask(mask: Any, name: str, count: int) -> Bools:  # noqa: ANN401 - a tensor or None
     if mask is None:
         return np.zeros(count, dtype=bool)
-    found = np.asarray(mask.cpu(), dtype=bool)
+    found: Bools = _array(mask, "bool")
     if found.shape != (count,):
         raise DataError(
             f"data.{name}_mask has the shape {found.shape}: choose one split, for example "
@@ -123,18 +142,28 @@ def _frames(graph: Any, features: Sequence[str] | None) -> tuple[Any, Any]:  # n
 
     names, rows = list(graph.nodes), [dict(facts) for _, facts in graph.nodes(data=True)]
     if features is None and any(_VECTOR in row for row in rows):
-        rows = [_unpacked(name, row) for name, row in zip(names, rows, strict=True)]
+        width = np.size(next(row[_VECTOR] for row in rows if _VECTOR in row))
+        rows = [_unpacked(name, row, width) for name, row in zip(names, rows, strict=True)]
     nodes = pd.DataFrame(rows)
     nodes[_ID] = pd.Series(names, dtype=object, index=nodes.index if rows else None)
     ends = [(a, b, facts.get(_WEIGHT, 1.0)) for a, b, facts in graph.edges(data=True)]
     return nodes, pd.DataFrame(ends, columns=["source", "target", _WEIGHT])
 
 
-def _unpacked(name: object, row: dict[str, Any]) -> dict[str, Any]:
+def _unpacked(name: object, row: dict[str, Any], width: int) -> dict[str, Any]:
     """Attributes of a node with its vector as numbers of their own."""
     if _VECTOR not in row:
         raise DataError(f"node {name!r} has no attribute {_VECTOR!r}, others do: give it one")
-    vector = np.asarray(row.pop(_VECTOR), dtype=np.float64).ravel()
+    given = row.pop(_VECTOR)
+    try:
+        vector = np.asarray(given, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise DataError(f"{_VECTOR} of node {name!r} is no vector of numbers: {given!r}") from None
+    if vector.size != width:
+        raise DataError(
+            f"{_VECTOR} of node {name!r} has {vector.size} numbers where others have {width}: give "
+            "all nodes as many"
+        )
     return {**row, **{f"f{at}": value for at, value in enumerate(vector.tolist())}}
 
 
@@ -146,6 +175,10 @@ def _from_frames(
     kinds: Mapping[str, str] | None,
 ) -> Source:
     ids = _plain(nodes.get(_ID, nodes.index))
+    for frame in (nodes, edges):
+        twice = frame.columns[frame.columns.duplicated()]
+        if len(twice):
+            raise DataError(f"a frame has two columns {twice[0]!r}: rename one or leave it out")
     for column in (_LABEL, owner):
         if column and column not in nodes:
             raise DataError(f"the nodes have no column {column!r}: there are {_listed(nodes)}")
@@ -154,9 +187,11 @@ def _from_frames(
     if features is not None:
         columns = list(features)
     held = _columns(nodes, columns, kinds or {})
-    at = {node: place for place, node in enumerate(ids)}
+    at = _numbered(ids)
     ends = [_places(edges, side, at) for side in ("source", "target")]
-    weight = np.ones(len(edges)) if _WEIGHT not in edges else np.asarray(edges[_WEIGHT], float)
+    weight = np.ones(len(edges))
+    if _WEIGHT in edges:
+        weight = _numbers(edges[_WEIGHT], np.float64, "the edges' weight")
     return Source(
         ids=ids,
         labels=_plain(nodes[_LABEL].astype(object)),
@@ -165,10 +200,22 @@ def _from_frames(
         edge_index=np.stack(ends),
         edge_weight=weight,
         masks=_split_column(nodes),
-        owners=None if owner is None else np.array([str(each) for each in nodes[owner]]),
+        owners=None if owner is None else _plain(nodes[owner]),
         kinds=held.kinds,
         categories=held.categories,
     )
+
+
+def _numbered(ids: Sequence[Any]) -> dict[Any, int]:
+    """Position of every node."""
+    at = {node: place for place, node in enumerate(ids)}
+    nameless = next((place for place, node in enumerate(ids) if absent(node)), None)
+    if nameless is not None:
+        raise DataError(f"node number {nameless + 1} has no id: give it one")
+    if len(at) < len(ids):
+        twice = next(node for place, node in enumerate(ids) if at[node] != place)
+        raise DataError(f"node {twice!r} is listed twice: keep one entry")
+    return at
 
 
 def _listed(frame: Any) -> str:  # noqa: ANN401 - a frame
@@ -197,15 +244,20 @@ def _columns(nodes: Any, columns: Sequence[Any], given: Mapping[str, str]) -> _H
             empty = nodes[name].isna()
             texts.append(["" if e else str(v) for v, e in zip(nodes[name], empty, strict=True)])
             continue
-        try:
-            found[:, at] = nodes[name].to_numpy(dtype=np.float32, na_value=np.nan)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"the feature {name!r} does not hold numbers: turn it into numbers, say "
-                f'kinds={{{str(name)!r}: "category"}}, or name the others with features=[...]'
-            ) from None
+        remedy = f', say kinds={{{str(name)!r}: "category"}}, or name others with features=[...]'
+        found[:, at] = _numbers(nodes[name], np.float32, f"the feature {name!r}", remedy)
     stacked = np.array(texts, dtype=np.str_).T if texts else None
     return _Held(found, tuple(kinds) if any(kinds) else (), stacked)
+
+
+def _numbers(column: Any, dtype: type, what: str, remedy: str = "") -> Any:  # noqa: ANN401
+    """A column as numbers; dates are none, nobody knows since when they count."""
+    try:
+        if column.dtype.kind in "mM":
+            raise TypeError
+        return column.to_numpy(dtype=dtype, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} does not hold numbers: turn it into numbers{remedy}") from None
 
 
 def _kind_of(column: Any) -> str:  # noqa: ANN401 - a series
@@ -222,7 +274,9 @@ def _places(edges: Any, side: str, at: dict[Any, int]) -> Ints:  # noqa: ANN401 
     ends = _plain(edges[side])
     stray = next((node for node in ends if node not in at), None)
     if stray is not None:
-        raise DataError(f"an edge names the node {stray!r}, which is not among the nodes: add it")
+        alike = next((node for node in at if str(node) == str(stray)), None)
+        add = "add it" if alike is None else f"the nodes call it {alike!r}, use one type for both"
+        raise DataError(f"an edge names the node {stray!r}, which is not among the nodes: {add}")
     return np.array([at[node] for node in ends], dtype=np.int64)
 
 
@@ -230,7 +284,7 @@ def _split_column(nodes: Any) -> Masks | None:  # noqa: ANN401 - a frame
     """Masks of the column split; nothing when no node of it trains."""
     if _SPLIT not in nodes:
         return None
-    values = ["" if each is None or each != each else str(each) for each in nodes[_SPLIT]]
+    values = ["" if absent(each) else str(each) for each in nodes[_SPLIT]]
     odd = next((value for value in values if value not in (*_SPLITS, "")), None)
     if odd is not None:
         raise DataError(f"unknown split {odd!r}: write {', '.join(_SPLITS)} or leave it empty")

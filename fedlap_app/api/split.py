@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 
 from fedlap_app.api.organisations import Organisations, in_memory
-from fedlap_app.api.sources import Source, source_of
+from fedlap_app.api.sources import Source, absent, source_of
 from fedlap_app.errors import DataError
 from fedlap_app.graphs.arrays import Bools, Ints, Strings
-from fedlap_app.graphs.federation import DataSpec
+from fedlap_app.graphs.federation import DataSpec, check_whole
 from fedlap_app.graphs.graph import Graph, cut
 from fedlap_app.graphs.organisation import numbered
 from fedlap_app.graphs.partitions import divide
 from fedlap_app.graphs.splits import Masks, draw_masks
+from fedlap_app.knobs import plain
 
 _PARTS = 5
 
@@ -67,9 +68,16 @@ def split(
     train_ratio, val_ratio, test_ratio
         Shares of the labelled nodes, for data that has no training nodes marked.
     """
+    for name, given in (("classes", classes), ("features", features)):
+        if isinstance(given, str):
+            raise DataError(f"{name} = {given!r} is one text: give a list, [{given!r}]")
+    clients, seed = plain(clients), plain(seed)
+    check_whole("clients", clients, 0)
+    check_whole("seed", seed, 0)
+    ratios = plain(train_ratio), plain(val_ratio), plain(test_ratio)
     own_column = owners if isinstance(owners, str) else None
     source = source_of(data, edges, owner=own_column, features=features, kinds=kinds)
-    named = source.owners if own_column else _owners(owners, source)
+    named = _owners(source.owners if own_column else owners, source)
     labels, names = _numbered(source.labels, classes)
     graph = Graph(
         ids=_texts(source.ids),
@@ -87,24 +95,25 @@ def split(
     parts = clients or (len(set(named.tolist())) if named is not None else _PARTS)
     assignment, who = divide(graph, partition, parts, seed)
     rng = np.random.default_rng([seed, 0x51])
-    masks = source.masks or draw_masks(labels, (train_ratio, val_ratio, test_ratio), rng)
+    masks = source.masks or draw_masks(labels, ratios, rng)
     return in_memory(cut(graph, assignment, who, _labelled(masks, labels, graph.ids)), seed=seed)
 
 
-def _owners(owners: Sequence[str] | Mapping[Any, str] | None, source: Source) -> Strings | None:
+def _owners(owners: Sequence[Any] | Mapping[Any, Any] | None, source: Source) -> Strings | None:
     if owners is None:
         return None
     if isinstance(owners, Mapping):
-        missing = next((node for node in source.ids if node not in owners), None)
-        if missing is not None:
-            raise DataError(f"owners names nobody for node {missing!r}: give every node one")
-        return _texts([owners[node] for node in source.ids])
-    found = _texts(owners)
-    if found.shape != (len(source.ids),):
+        owners = [owners.get(node) for node in source.ids]
+    if not hasattr(owners, "__len__"):
+        raise DataError(f"owners = {owners!r} is none: give a list, a mapping or a column's name")
+    if len(owners) != len(source.ids):
         raise DataError(
-            f"owners has {found.size} entries for {len(source.ids)} nodes: give one for each"
+            f"owners has {len(owners)} entries for {len(source.ids)} nodes: give one for each"
         )
-    return found
+    for node, owner in zip(source.ids, owners, strict=True):
+        if absent(owner):
+            raise DataError(f"owners names nobody for node {node!r}: give every node one")
+    return _texts(owners)
 
 
 def _texts(values: Sequence[Any]) -> Strings:
@@ -132,8 +141,7 @@ def _numbered(labels: Sequence[Any], classes: Sequence[str] | None) -> tuple[Int
 
 
 def _is_missing(label: Any) -> bool:  # noqa: ANN401 - any label
-    missing: bool = label is None or label != label or (not isinstance(label, str) and label == -1)
-    return missing or label == ""
+    return absent(label) or (not isinstance(label, str) and bool(label == -1))
 
 
 def _labelled(masks: Masks, labels: Ints, ids: Strings) -> Masks:

@@ -32,11 +32,13 @@ class Kept:
     model : the model.
     basis : its rows of the basis that the model reads, if it reads one.
     graph : what its part was at training, if that is known.
+    job : folder of its store that holds what it knows of the training, if it is there.
     """
 
     model: ModelFile
     basis: FinishedBasis | None = None
     graph: Snapshot | None = None
+    job: Path | None = None
 
 
 def roots_of(settings: Settings, run_folder: Path | None = None) -> list[Path]:
@@ -45,9 +47,7 @@ def roots_of(settings: Settings, run_folder: Path | None = None) -> list[Path]:
     if run_folder is not None:
         # A saved run has them inside; a home has them beside the folder of its runs.
         found += [run_folder / SAVED, run_folder.absolute().parent.parent / "stores"]
-    if settings.store_dir:
-        found.append(Path(settings.store_dir).expanduser())
-    return [*dict.fromkeys([*found, places.stores_dir()])]
+    return [*dict.fromkeys([*found, places.stores_at(settings.store_dir), places.stores_dir()])]
 
 
 def find_basis(stores: Iterable[Path], part: Subgraph, job: str, data: str = "") -> FinishedBasis:
@@ -65,7 +65,7 @@ def find_basis(stores: Iterable[Path], part: Subgraph, job: str, data: str = "")
     """
     looked = list(stores)
     for store in looked:
-        found = Bases(store / "basis").of_job(job, part, data)
+        found = Bases(store / Krylov.kept_as).of_job(job, part, data)
         if found is not None:
             return found
     raise DataError(
@@ -166,9 +166,11 @@ def kept_at(path: Path, part: Subgraph, model: ModelFile | None = None) -> Kept:
     model = model or read_model(path)
     if model.basis:
         store = path.parents[2]
-        return Kept(model, find_basis([store], part, model.basis, model.data))
+        basis = find_basis([store], part, model.basis, model.data)
+        return Kept(model, basis, job=path.parent)
     graph = path.parent / GRAPH
-    return Kept(model, graph=Snapshot.unpack(graph.read_bytes()) if graph.is_file() else None)
+    known = Snapshot.unpack(graph.read_bytes()) if graph.is_file() else None
+    return Kept(model, graph=known, job=path.parent)
 
 
 def _require_nodes(part: Subgraph, kept: Kept, path: Path) -> None:
@@ -186,16 +188,16 @@ def with_graph(model: ModelFile, stores: Iterable[Path], part: Subgraph, run_id:
     looked = list(stores)
     own = _own(looked, run_id)
     if model.basis:
-        data = own.data if own is not None else ""
-        return Kept(model, find_basis(looked, part, model.basis, data))
+        data = read_model(own).data if own is not None else ""
+        basis = find_basis(looked, part, model.basis, data)
+        return Kept(model, basis, job=own.parent if own else None)
     return replace(find_model(looked, part, run_id), model=model) if own else Kept(model)
 
 
-def _own(stores: Iterable[Path], run_id: int) -> ModelFile | None:
-    """The model of a run that is in a store, if one is."""
+def _own(stores: Iterable[Path], run_id: int) -> Path | None:
+    """File of the model of a run that is in a store, if one is."""
     paths = (store / names.JOBS / training_job(run_id) / model_file.FILE for store in stores)
-    path = next((path for path in paths if path.is_file()), None)
-    return None if path is None else read_model(path)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def require_schema(part: Subgraph, model: ModelFile, origin: str) -> None:
@@ -240,5 +242,5 @@ def read_model(path: Path) -> ModelFile:
 def stores_of(part: Subgraph, roots: Iterable[Path], folder: Path | None) -> Iterator[Path]:
     """Where an organisation's store may be: in its own folder, or among those of simulations."""
     if folder is not None:
-        yield folder / "store"
+        yield places.own_store(folder)
     yield from (root / part.name for root in roots)

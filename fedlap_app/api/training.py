@@ -21,9 +21,10 @@ from fedlap_app.knobs import (
     keys_of,
     name_of,
     nearest,
+    plain,
 )
 from fedlap_app.methods.base import Method
-from fedlap_app.methods.registry import is_built_in, method_class, register
+from fedlap_app.methods.registry import method_class, register
 from fedlap_app.presets import read_preset
 from fedlap_app.relevance import choose
 from fedlap_app.settings import KNOBS, Settings, parse_settings
@@ -109,6 +110,11 @@ def train(
     place = Workplace() if store is None else Workplace(places.folder_at(store, "store"))
     line = ProgressLine()
     watch = (line if progress else None) if isinstance(progress, bool) else progress
+    if watch is not None and not (hasattr(watch, "step_done") and hasattr(watch, "round_done")):
+        raise ConfigError(
+            f"progress = {progress!r} cannot be told: give True, or an object with step_done and "
+            "round_done"
+        )
     try:
         with quietly(), places.home_at(place.folder):
             run = conduct(chosen, watch, orgs=orgs)
@@ -165,8 +171,12 @@ def _named(method: str | type[Method] | Method | None) -> tuple[str | None, dict
     if method is None or isinstance(method, str):
         return method, {}
     kind = method if isinstance(method, type) else type(method)
-    if not is_built_in(kind.name):
-        register(kind)
+    if not issubclass(kind, Method):
+        raise ConfigError(
+            f"method = {method!r} is none: give a name, or a class derived from fedlap.Method or "
+            "an object of one"
+        )
+    register(kind)
     options = {} if isinstance(method, type) else vars(method.options)
     return kind.name, {name_of(key): value for key, value in options.items()}
 
@@ -205,15 +215,14 @@ def _in_place_of_names(given: Mapping[str, object]) -> dict[str, object]:
 
 
 def _checked(orgs: Organisations, method: str | None, name: str, value: object) -> object:
-    """The value of a keyword; numpy's numbers become Python's."""
+    """The value of a keyword; numpy's numbers become Python's, a list a text with commas."""
     key, own = key_of(name), by_key(method_class(method).Options) if method else {}
     names = [name_of(each) for each in (*KNOBS, *own)]
     if name not in names:
         raise ConfigError(
             f"unknown setting '{name}': the nearest valid one is '{nearest(name, names)}'"
         )
-    item = getattr(value, "item", None)
-    value = item() if item is not None and getattr(value, "ndim", 1) == 0 else value
+    value = ",".join(map(str, value)) if isinstance(value, list | tuple) else plain(value)
     if key in _DATA and value != orgs.facts.get(key):
         raise ConfigError(
             f"{name} = {value!r} is not what these organisations have "
@@ -228,6 +237,10 @@ def _checked(orgs: Organisations, method: str | None, name: str, value: object) 
 
 def _preset_path(preset: str | os.PathLike[str]) -> Path:
     """A preset by its path, or by the name of one in the folder ``conf``."""
+    if not isinstance(preset, str | os.PathLike):
+        raise ConfigError(
+            f"preset = {preset!r} is none: give the name of one in conf/, a file, or Settings"
+        )
     path = Path(preset).expanduser()
     shipped = _SHIPPED / f"{path}.toml"
     return shipped if not path.exists() and shipped.is_file() else path

@@ -15,6 +15,7 @@ from typing import Any
 from fedlap_app.cli.status_file import read_status
 from fedlap_app.errors import FedLapError
 from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.store import names
 
 HOST = "127.0.0.1"
 _POLICY = (
@@ -74,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
         name = self._asked()
         if name is None:
             self._send(HTTPStatus.NOT_FOUND, b"not found\n", "text/plain")
-        elif name == "status.json":
+        elif name == names.STATUS:
             try:
                 body = json.dumps(self.server.status()).encode()
             except (FedLapError, ValueError):
@@ -92,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             return None
-        return name if name in _ASSETS or name == "status.json" else None
+        return name if name in _ASSETS or name == names.STATUS else None
 
     def _send(self, code: HTTPStatus, body: bytes, kind: str) -> None:
         self.send_response(code)

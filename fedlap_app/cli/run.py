@@ -16,7 +16,7 @@ from fedlap_app.cli.watch import Follower
 from fedlap_app.errors import ConfigError, DataError, FedLapError, RunError
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings, parse_settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 
 if TYPE_CHECKING:
     from fedlap_app.flower.server.run_folder import RunFolder
@@ -59,7 +59,7 @@ def run(
     Does what `flwr run .` does, in a simulation on a SuperLink of its own that is stopped at the
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
-    from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.server.run_folder import RunFolder, root_of
     from fedlap_app.flower.steps import unsealed_at_home
 
     values = collect(conf, options)
@@ -74,8 +74,8 @@ def run(
     if not superlink:
         home = unsealed_at_home(settings)
         values |= {} if home == settings else {"training-backend": home.training_backend}
-    nodes = settings.clients or (0 if superlink else _nodes_of(settings.data))
-    with terminated_like_interrupted(), _flower(superlink, root_certificates) as flower:
+    nodes = settings.clients or (0 if superlink else nodes_of(settings.data))
+    with terminated_like_interrupted(), flower_at(superlink, root_certificates) as flower:
         where = f"Submitting to {superlink}" if superlink else "Starting Flower's simulation"
         say(f"{where} with {nodes or 'all'} organisations")
         run_id = flower.submit({**values, "clients": nodes}, nodes)  # type: ignore[dict-item]
@@ -89,7 +89,7 @@ def run(
     if folder is None:
         _show_elsewhere(run_id, as_json, local=superlink is None)
         return
-    _show(folder.read_json(SUMMARY), as_json)
+    _show(folder.read_json(names.SUMMARY), as_json)
     if compared and superlink is None:
         _show_others(folder.path, quiet=as_json)
     if not as_json:
@@ -111,7 +111,8 @@ def _show_verdict(folder: Path, settings: Settings, *, simulated: bool) -> None:
             click.echo(one_line(settings))
 
 
-def _flower(superlink: str | None, authority: Path | None) -> "Flower":
+def flower_at(superlink: str | None, authority: Path | None) -> "Flower":
+    """A SuperLink that runs already, or one of Flower's simulation."""
     from fedlap_app.flower.submission import LocalFlower, RemoteFlower
 
     project = _project()
@@ -141,7 +142,8 @@ def _show_elsewhere(run_id: int, as_json: bool, *, local: bool) -> None:
         click.echo(f"Run {run_id} is finished; {says}")
 
 
-def _nodes_of(data: str) -> int:
+def nodes_of(data: str) -> int:
+    """Organisations of a simulation that names no number of them."""
     from fedlap_app.graphs.folder import federation_folders
 
     return len(federation_folders(Path(data))) if data else _NODES
@@ -158,8 +160,8 @@ def _project() -> Path:
 
 def _reason(folder: "RunFolder | None", flower: "Flower") -> str:
     """The sentence that the ServerApp left behind."""
-    if folder is not None and (folder.path / "error.json").exists():
-        return str(folder.read_json("error.json")["error"])
+    if folder is not None and (folder.path / names.ERROR).exists():
+        return str(folder.read_json(names.ERROR)["error"])
     return f"the run failed; {flower.where_to_look()}"
 
 

@@ -10,7 +10,7 @@ import click
 from fedlap_app.cli.status_file import read_status
 from fedlap_app.cli.watch import watch
 from fedlap_app.errors import ConfigError
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 
 _MB = 1e6
 
@@ -67,7 +67,7 @@ def find_run(run: str | None, root: Path) -> Path:
     """Folder of a run that is named by its number or its folder, or of the newest run."""
     if run is not None and Path(run).expanduser().is_dir():
         return Path(run).expanduser().absolute()
-    folders = [each for each in root.glob("*") if (each / "config.json").is_file()]
+    folders = [each for each in root.glob("*") if (each / names.CONFIG).is_file()]
     if run is not None:
         folders = [each for each in folders if each.name == run or each.name.endswith(f"-{run}")]
     if not folders:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.store import names
 
 _Facts = dict[str, tuple[type, ...]]
 _FACTS: _Facts = {
@@ -34,7 +35,7 @@ _PIDS = range(1, 2**31)
 
 def read_status(folder: Path) -> dict[str, Any]:
     """What the run wrote about itself, with what became of its process."""
-    found = _stated(folder / "status.json") or _ended(folder)
+    found = _stated(folder / names.STATUS) or _ended(folder)
     age = (datetime.now(UTC) - datetime.fromisoformat(found["updated"])).total_seconds()
     found["silent_seconds"] = round(max(age, 0.0), 1)
     if found["state"] == "running" and _is_dead(found):
@@ -61,11 +62,11 @@ def _stated(path: Path) -> dict[str, Any] | None:
 
 def _ended(folder: Path) -> dict[str, Any]:
     """Of a run that kept no status: what its summary or its error says."""
-    files = [folder / name for name in ("summary.json", "error.json", "config.json")]
+    files = [folder / name for name in (names.SUMMARY, names.ERROR, names.CONFIG)]
     last = next((each for each in files if each.is_file()), None)
     if last is None:
         raise ConfigError(f"{folder} is no run folder: it has neither status.json nor config.json")
-    state = {"summary.json": "finished", "error.json": "failed"}.get(last.name, "unknown")
+    state = {names.SUMMARY: "finished", names.ERROR: "failed"}.get(last.name, "unknown")
     return {
         "run": folder.name.rsplit("-", 1)[-1],
         "state": state,

@@ -18,6 +18,7 @@ from fedlap_app.cli.voice import counted, say, set_verbosity, terminated_like_in
 from fedlap_app.errors import DataError
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 from fedlap_app.studies.variation import explained, spread
 
 
@@ -97,7 +98,7 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
     """Run a seed and add its summary, also when Ctrl-C comes after its last file."""
     from fedlap_app.api.training import conduct
     from fedlap_app.flower.grids.local_grid import new_run_id
-    from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder, root_of
+    from fedlap_app.flower.server.run_folder import RunFolder, root_of
 
     run_id, before = new_run_id(), len(summaries)
     bar = Progress(f"{settings.method}, seed {settings.seed}")
@@ -106,7 +107,7 @@ def _run(settings: Settings, summaries: list[dict[str, Any]]) -> None:
     except KeyboardInterrupt:
         folder = RunFolder.find(run_id, root_of(settings))
         if len(summaries) == before and folder and folder.finished:
-            summaries.append(folder.read_json(SUMMARY))
+            summaries.append(folder.read_json(names.SUMMARY))
         raise
     finally:
         bar.end()

@@ -10,7 +10,8 @@ from fedlap_app.cli.progress import Progress
 from fedlap_app.cli.status_file import read_status
 from fedlap_app.cli.voice import counted
 from fedlap_app.errors import FedLapError
-from fedlap_app.flower.server.run_folder import OFFLINE, RunFolder
+from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.store import names
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -70,8 +71,8 @@ class Follower:
         if self._told or found["phase"] in ("gathering", "offline"):
             return
         self._told = True
-        if (folder / OFFLINE).is_file():
-            spent = RunFolder(folder).read_json(OFFLINE)
+        if (folder / names.PRICE).is_file():
+            spent = RunFolder(folder).read_json(names.PRICE)
             how = "reused" if spent["reused"] else f"done in {spent['seconds']:.1f} s"
             trips = counted(spent["round_trips"] + spent["handshake"], "round trip")
             self._progress.say(f"sealed sums: {how}, {trips}")

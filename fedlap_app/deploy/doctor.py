@@ -32,7 +32,7 @@ from fedlap_app.privacy.federation import Federation, read_federation_file
 from fedlap_app.privacy.pins import merge_pins, org_pins
 from fedlap_app.privacy.policy import read_policy
 from fedlap_app.settings import Settings
-from fedlap_app.store import names
+from fedlap_app.store import names, places
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.room import disk_of
 from fedlap_app.studies.planning.shape import equal_parts
@@ -81,7 +81,7 @@ def examine(
     if data is None:
         found.append(_disk(file.parent, chosen, federation, None))
         return found
-    store = store or data / "store"
+    store = store or places.own_store(data)
     try:
         subgraph = read_folder(data, directed=chosen.directed if chosen else False)
         read_policy(data)

@@ -22,7 +22,7 @@ from fedlap_app.graphs.organisation import FILE as ORGANISATION
 from fedlap_app.graphs.organisation import read_organisation
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.privacy.addresses import LOOPBACK
-from fedlap_app.store import names
+from fedlap_app.store import names, places
 from fedlap_app.store.files import write_private
 from fedlap_app.sums.job.secrets import stored_secrets
 
@@ -83,7 +83,7 @@ def place_of(data: Path, out: Path, store: Path | None = None, port: int | None 
     data, out = data.expanduser().absolute(), out.expanduser().absolute()
     before = read_environment(out / ENVIRONMENT)
     if store is None:
-        store = _store_before(before, data) or data / "store"
+        store = _store_before(before, data) or places.own_store(data)
     if port is None:
         port = _port_before(before, out / ENVIRONMENT)
     return Place(data, out, store.expanduser().absolute(), port)

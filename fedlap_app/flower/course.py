@@ -51,7 +51,9 @@ class Standing:
         Whether the stage trains no more.
     counts
         Nodes of each split and how many of them the kept model classifies right, once the last
-        sum of the stage says so.
+        sum of the stage says so; nothing of other members than the first stage was scored by.
+    told
+        Who those are: the difference of two lists would tell of whoever was left out between.
     """
 
     best: Mapping[str, Any] | None = None
@@ -59,6 +61,7 @@ class Standing:
     rounds: int = 0
     over: bool = False
     counts: Mapping[str, Any] | None = None
+    told: Sequence[str] = ()
 
 
 class Taken(NamedTuple):
@@ -139,7 +142,10 @@ class Course:
                 split: (round(packed[f"{split}-count"]), round(packed[f"{split}-correct"]))
                 for split in SPLITS
             }
-            return Taken(replace(standing, counts=counts), state, None, kept=False, row=row)
+            told = standing.told or turn.members
+            same = tuple(told) == turn.members
+            standing = replace(standing, counts=counts if same else {}, told=told)
+            return Taken(standing, state, None, kept=False, row=row)
         best: Model | None = None
         row = {}
         if turn.number > 1:
@@ -194,8 +200,7 @@ class Course:
         return {**best, "rounds": standing.rounds}
 
     def _best(self, facts: Mapping[str, Any] | None) -> Best:
-        settings, found = self.method.settings, facts or {}
-        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
+        found, best = facts or {}, Best.of(self.method)
         best.round, best.totals = found.get("round", 0), found.get("totals")
         return best
 

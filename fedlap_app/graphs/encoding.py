@@ -34,6 +34,7 @@ class Rule(IntEnum):
     LINEAR = 3
     ASINH = 4
     UNKNOWN = 5
+    SIZED = 6
 
 
 SAYS = {
@@ -42,6 +43,7 @@ SAYS = {
     Rule.TWO_VALUES: "two values, which become 0 and 1",
     Rule.LINEAR: "standardised",
     Rule.ASINH: "heavy tails, standardised after asinh (a logarithm of both signs)",
+    Rule.SIZED: "mostly empty, divided by its usual size",
     Rule.UNKNOWN: "held by too few organisations, each standardises its own",
 }
 
@@ -57,7 +59,8 @@ class Encoding:
     rule
         What becomes of it, a `Rule`.
     bound, centre, unit
-        Values are cut at plus and minus the bound, and measured from the centre in units.
+        Values are cut at plus and minus the bound, and measured from the centre in units; of a
+        column that is mostly empty the unit is the geometric mean of its sizes.
     mean, deviation
         Of the measured values, or of their asinh; for two values what lies between theirs.
     key, dictionaries
@@ -134,6 +137,8 @@ class Encoding:
         if rule in (Rule.ZERO, Rule.UNKNOWN):
             return np.zeros_like(x)
         known = np.isfinite(x)
+        if rule is Rule.SIZED:
+            return np.clip(np.where(known, x / self.unit[at], 0.0), -FARTHEST, FARTHEST)
         far = np.clip(np.where(known, x, 0.0), -self.bound[at], self.bound[at]) - self.centre[at]
         far = far / self.unit[at]
         scaled = measured(far) if rule is Rule.LINEAR else stretched(far)

@@ -24,6 +24,12 @@ FORMAT = 2  # part of the cache key: raise it when the same spec gives other dat
 T = TypeVar("T")
 
 
+def check_whole(key: str, value: object, least: int) -> None:
+    """Refuse what is no whole number from `least` on."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{key} = {value!r} is not a whole number from {least} on.")
+
+
 @dataclass(frozen=True)
 class DataSpec:
     """Which graph, divided how: the same spec gives the same parts on every machine.
@@ -57,9 +63,7 @@ class DataSpec:
         entry = find_dataset(self.dataset)
         resolve_partition(self.partition, has_owners=entry.has_owners)
         for key, least in (("clients", 1), ("seed", 0), ("neighbours", 1)):
-            value = getattr(self, key)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(f"{key} = {value!r} is not a whole number from {least} on.")
+            check_whole(key, getattr(self, key), least)
         if entry.name == "banks":
             banks.check_size(self.accounts, self.clients)
         check_ratios(self.train_ratio, self.val_ratio, self.test_ratio)

@@ -73,8 +73,13 @@ class Graph:
     def __post_init__(self) -> None:
         ids = strings(self.ids, "The list of nodes")
         checks.check_unique(ids, "Node")
-        index = numbers(self.edge_index, np.int64, "The edge index").reshape(2, -1)
+        index = numbers(self.edge_index, np.int64, "The edge index")
         weight = numbers(self.edge_weight, np.float64, "The edge weights")
+        if index.ndim != 2 or len(index) != 2 or weight.shape != index.shape[1:]:
+            raise DataError(
+                f"The edge index has the shape {index.shape} and the weights {weight.shape}: give "
+                "(2, edges) and (edges,)."
+            )
         if index.size and (index.min() < 0 or index.max() >= ids.size):
             raise DataError(f"An edge names a node outside 0 to {ids.size - 1}: renumber it.")
         index, weight = simplify_edges(index, weight, ids, directed=self.directed)

@@ -17,7 +17,8 @@ organisation, whatever the columns hold, so that any back end of sealed sums car
 
 A column whose values are multiplied by a positive number and moved has the same encoding up to
 rounding: nothing that decides depends on where a column's zero or its unit lies, except for columns
-of a few values other than zero, which stay as they are.
+of a few values other than zero. These keep their zero and lose their unit; those of a bag of words
+keep both, as long as their size is an ordinary one.
 """
 
 import math
@@ -55,6 +56,7 @@ _HEAVY = 8.0  # fourth standardised moment; 3 of a normal distribution, 9 of an 
 _HELPS = 0.8
 _FEW, _FEW_OF_WORDS, _WORDS, _MANY = 0.02, 0.75, 0.2, 50
 _ORDINARY = (2.0**-8, 2.0**4)
+_ONE = 1e-6  # octaves
 _BLOCK = 64  # columns that are dense at a time
 
 
@@ -327,7 +329,8 @@ class Moments:
         # Of values far apart the asinh keeps more digits, and it takes two values to two.
         rule[heavy.two_valued] = Rule.TWO_VALUES
         rule[self.constant | plain.flat] = Rule.ZERO
-        rule[self._left_alone()] = Rule.KEEP
+        few, words = self._few()
+        rule[few] = np.where(self._as_it_is(words)[few], Rule.KEEP, Rule.SIZED)
         rule[~self.heard] = Rule.UNKNOWN
         mean, deviation, kurtosis = best
         # What is rare lies far out in units of the deviation, and would outweigh the other columns.
@@ -337,7 +340,7 @@ class Moments:
             rule=rule.astype(np.int64),
             bound=self.bound,
             centre=self.mean,
-            unit=self.unit,
+            unit=np.where(rule == Rule.SIZED, np.exp2(self.logarithm), self.unit),
             mean=np.where(heavy.two_valued, heavy.middle, mean),
             deviation=np.where(deviation > 0, deviation, 1.0),
             key=self.key,
@@ -345,13 +348,19 @@ class Moments:
             class_counts=self.class_counts,
         )
 
-    def _left_alone(self) -> NDArray[np.bool_]:
-        """Columns with few values other than zero, of an ordinary size; those without any, too."""
+    def _few(self) -> tuple[NDArray[np.bool_], bool]:
+        """Columns with few values other than zero, or none, and whether they are words."""
         share = self.nonzero / self.present
-        size = np.exp2(self.logarithm)
-        few = share <= few_of(share, self.heard)
-        alone: NDArray[np.bool_] = few & (size >= _ORDINARY[0]) & (size <= _ORDINARY[1])
-        return alone
+        words = are_words(share[self.heard])
+        few: NDArray[np.bool_] = share <= (_FEW_OF_WORDS if words else _FEW)
+        if words:  # what is no count and no frequency is no word
+            few &= _ordinary(np.exp2(self.logarithm))
+        return few, words
+
+    def _as_it_is(self, words: bool) -> NDArray[np.bool_]:
+        """Columns that lose no unit: of words, or of ones."""
+        found: NDArray[np.bool_] = np.abs(self.logarithm) < _ONE
+        return found | words
 
 
 class _Distribution:
@@ -380,14 +389,13 @@ class _Distribution:
         self.moments = mean, self.deviation, self.kurtosis
 
 
-def few_of(share: Array, heard: NDArray[np.bool_]) -> float:
-    """Share of values other than zero up to which a column stays as it is.
+def are_words(share: Array) -> bool:
+    """Whether a table is a bag of words, by each column's share of values other than zero."""
+    return bool(share.size >= _MANY and share.mean() <= _WORDS)
 
-    In a table of many columns that are mostly empty, a bag of words, it is larger.
-    """
-    counted = share[heard]
-    words = counted.size >= _MANY and counted.mean() <= _WORDS
-    return _FEW_OF_WORDS if words else _FEW
+
+def _ordinary(size: Array) -> NDArray[np.bool_]:
+    return (size >= _ORDINARY[0]) & (size <= _ORDINARY[1])
 
 
 def _logs(x: Array) -> Array:
@@ -453,6 +461,7 @@ def asks(subgraph: Subgraph) -> bool:
     others = np.bincount(places, weights=values != 1, minlength=columns)
     logs = np.bincount(places, weights=np.log2(values), minlength=columns)
     share, size = counts / nodes, np.exp2(logs / np.maximum(counts, 1))
-    few = share <= few_of(share, np.ones(columns, dtype=bool))
-    few &= (size >= _ORDINARY[0]) & (size <= _ORDINARY[1])
+    if not are_words(share):
+        return bool((others > 0).any())
+    few = (share <= _FEW_OF_WORDS) & _ordinary(size)
     return bool((~few & (others > 0)).any())

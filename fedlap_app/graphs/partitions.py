@@ -99,11 +99,14 @@ def _kmeans(graph: Graph, parts: int, rng: np.random.Generator) -> Ints:
 
     if not graph.feature_names:
         raise DataError("This data set has no features to cluster: choose random or louvain.")
+    known = graph.features
+    if isinstance(known, np.ndarray):  # numbers that may be missing are none in sparse ones
+        known = np.nan_to_num(known)
     with warnings.catch_warnings():
         # Fewer distinct rows than parts only means smaller groups, which packing evens out.
         warnings.simplefilter("ignore")
         model = KMeans(n_clusters=parts, n_init=1, random_state=int(rng.integers(2**31)))
-        return np.asarray(model.fit_predict(graph.features), dtype=np.int64)
+        return np.asarray(model.fit_predict(known), dtype=np.int64)
 
 
 def _gather_isolated(graph: Graph, groups: Ints) -> Ints:

@@ -1,13 +1,16 @@
 """Weights of walks of some steps over the whole graph, of which every node keeps its largest."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import scipy.sparse as sp
 
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.subgraph import Subgraph
+
+_SAME = 2.0**-20
 
 
 def walks(adjacency: sp.csr_array, steps: int, kept: int) -> sp.csr_array:
@@ -26,17 +29,22 @@ def walks(adjacency: sp.csr_array, steps: int, kept: int) -> sp.csr_array:
     step = sp.csr_array(sp.diags_array(1.0 / np.asarray(looped.sum(axis=1)).ravel()) @ looped)
     found = sp.csr_array(sp.eye_array(adjacency.shape[0]))
     for _ in range(steps):
-        found = _largest(sp.csr_array(step @ found), kept)
+        found = largest(sp.csr_array(step @ found), kept)
     return found
 
 
-def _largest(matrix: sp.csr_array, kept: int) -> sp.csr_array:
-    """The largest entries of each row; of equal ones those further left."""
+def largest(matrix: sp.csr_array, kept: int) -> sp.csr_array:
+    """The largest entries of each row; of equal ones those further left.
+
+    Sums that were sealed are a little off: entries within `_SAME` count as equal, or as nothing.
+    """
+    matrix.data[matrix.data < _SAME] = 0.0
+    matrix.eliminate_zeros()
     if not kept:
         return matrix
     matrix.sort_indices()
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    order = np.lexsort((matrix.indices, -matrix.data, rows))
+    order = np.lexsort((matrix.indices, -np.rint(matrix.data / _SAME), rows))
     rank = np.arange(matrix.nnz) - matrix.indptr[rows[order]]
     chosen = order[rank < kept]
     entries = matrix.data[chosen], (rows[chosen], matrix.indices[chosen])
@@ -50,9 +58,27 @@ def reach_of(part: Subgraph, parts: Sequence[Subgraph], steps: int, kept: int) -
         if other.name == part.name:
             break
         start += other.num_nodes
-    return sp.csr_array(_whole(tuple(parts), steps, kept)[start : start + part.num_nodes])
+    whole = _Whole(tuple(parts))
+    return sp.csr_array(_walks_of(whole, steps, kept)[start : start + part.num_nodes])
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """All parts, told apart by what they hold: each organisation of a process reads its own."""
+
+    parts: tuple[Subgraph, ...]
+
+    @cached_property
+    def _key(self) -> tuple[str, ...]:
+        return tuple(part.fingerprint() for part in self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Whole) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
 @lru_cache(maxsize=1)
-def _whole(parts: tuple[Subgraph, ...], steps: int, kept: int) -> sp.csr_array:
-    return walks(join(parts).in_adjacency(), steps, kept)
+def _walks_of(whole: _Whole, steps: int, kept: int) -> sp.csr_array:
+    return walks(join(whole.parts).in_adjacency(), steps, kept)

@@ -19,9 +19,10 @@ class Masks(NamedTuple):
 def check_ratios(train: float, val: float, test: float) -> None:
     """Refuse shares that are negative, train on nothing or add up to more than one."""
     shares = (train, val, test)
-    if not all(0 <= share <= 1 for share in shares) or sum(shares) > 1 + 1e-9 or train == 0:
+    numbers = all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares)
+    if not numbers or sum(shares) > 1 + 1e-9 or train == 0:
         raise ConfigError(
-            f"The split {train:g}/{val:g}/{test:g} (train/val/test) is not usable: take shares "
+            f"The split {train}/{val}/{test} (train/val/test) is not usable: take shares "
             "from 0 to 1 that add up to at most 1, with something to train on."
         )
 

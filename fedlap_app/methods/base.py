@@ -207,6 +207,17 @@ class Method(ABC):
         """Whether organisations read each other's data, which only a simulation lets them."""
         return False
 
+    def nodes(self, found: Mapping[str, Any]) -> int:
+        """Nodes of the whole graph by what programs left at an organisation; 0: it does not matter.
+
+        Parameters
+        ----------
+        found
+            As of `inputs`.
+        """
+        del found
+        return 0
+
     def held(self, org: "Organisation") -> int:
         """Nodes whose structure features an organisation's network has."""
         return org.subgraph.num_nodes + org.subgraph.num_external
@@ -221,6 +232,11 @@ class Method(ABC):
         """Whether an update that leaves is a gradient, or one times the step size."""
         one_step = self.settings.optimizer == "sgd" and self.settings.local_epochs == 1
         return self.exchanges and (self.server_steps or one_step)
+
+    @property
+    def has_portfolio(self) -> bool:
+        """Whether several models are trained side by side, weighed by the validation loss."""
+        return False
 
     @property
     def needs_updates(self) -> bool:

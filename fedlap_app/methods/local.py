@@ -102,7 +102,7 @@ class Local(FedAvg):
         settings = self.settings
         spec = settings.train_spec
         rule = Optimizer(model.parameters(), spec)
-        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
+        best = Best.of(self)
         layout = Layout.of(settings, schema.classes)
         history: list[list[float]] = []
         for number in range(1, settings.rounds + 1):

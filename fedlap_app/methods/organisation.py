@@ -68,9 +68,13 @@ class Organisation:
 
     @property
     def shape(self) -> Schema:
-        """Numbers of columns that the network reads, of classes, and of nodes if they count."""
-        nodes = sum(part.num_nodes for part in self.everyone()) if self.method.counts_nodes else 0
-        return Schema(self.subgraph.num_inputs, self.subgraph.num_classes, nodes)
+        """Numbers of columns that the network reads, and of classes."""
+        return Schema(self.subgraph.num_inputs, self.subgraph.num_classes)
+
+    def shape_in(self, task: Task) -> Schema:
+        """The same, and the number of nodes if they count, which is known in a run only."""
+        nodes = self.method.nodes(self._found(task)) if self.method.counts_nodes else 0
+        return self.shape._replace(nodes=nodes)
 
     @property
     def deployed(self) -> bool:

@@ -2,43 +2,21 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import RunError
-from fedlap_app.knobs import keys_of
-from fedlap_app.methods.base import MODEL, Parameters, Records, State, Turn, Update
-from fedlap_app.methods.fedavg import FedAvg
-from fedlap_app.models.options import AveragingOptions
-
-if TYPE_CHECKING:
-    from fedlap_app.methods.organisation import Organisation
-
-HINT = "hint"
-"""The record by which the server finds out who is like whom."""
+from fedlap_app.methods.base import MODEL, Parameters, Records, State
+from fedlap_app.methods.hinting import Hinting
 
 Floats = NDArray[np.float64]
 
 
-class Personal(FedAvg):
+class Personal(Hinting):
     """Federated averaging with a mean for each organisation."""
 
-    reads: ClassVar[frozenset[str]] = FedAvg.reads - (
-        keys_of(AveragingOptions) - {"min-clients", "straggler-timeout"}
-    )
     own_models: ClassVar[bool] = True
-    weighs_branches: ClassVar[bool] = False
-    steps_at_server: ClassVar[bool] = False
-    single_updates: ClassVar[bool] = True
-    hints: ClassVar[tuple[str, ...]]
-    """Names of the arrays of a hint."""
-
-    @abstractmethod
-    def hint(self, org: "Organisation", turn: Turn) -> Parameters:
-        """What an organisation tells of itself beside its trained model."""
 
     @abstractmethod
     def shares(self, hints: Sequence[Parameters]) -> Floats:
@@ -49,15 +27,6 @@ class Personal(FedAvg):
         del name
         return False
 
-    def train(self, org: "Organisation", received: Records, turn: Turn) -> Update:
-        """Train, and tell about the trained model."""
-        from fedlap_app.models.determinism import one_thread
-
-        update = super().train(org, received, turn)
-        with one_thread():
-            hint = self.hint(org, turn)
-        return replace(update, records={**update.records, HINT: hint})
-
     def send(self, state: State, member: str) -> Records:
         """The member's own mean; before the first round the one start."""
         own: Mapping[str, Parameters] = state.rest or {}
@@ -66,7 +35,7 @@ class Personal(FedAvg):
     def join(self, state: State, mean: Parameters, updates: Mapping[str, Records]) -> State:
         """A mean for each organisation that answered; the others keep theirs."""
         names = sorted(updates)
-        hints = [self._hint_of(name, updates[name]) for name in names]
+        hints = [self.hint_of(name, updates[name]) for name in names]
         models = [updates[name][MODEL] for name in names]
         means = {
             name: self._mixed(share, models, at)
@@ -79,16 +48,6 @@ class Personal(FedAvg):
             name: own if self.stays(name) else _mean(share, [model[name] for model in models])
             for name, own in models[at].items()
         }
-
-    def _hint_of(self, member: str, records: Records) -> Parameters:
-        hint = records.get(HINT, {})
-        finite = all(np.isfinite(value).all() for value in hint.values())
-        if sorted(hint) != sorted(self.hints) or not finite:
-            raise RunError(
-                f"{member} returned no {', '.join(self.hints)} of finite numbers: let all "
-                "organisations run one version"
-            )
-        return hint
 
 
 def likeness(vectors: Sequence[NDArray[Any]]) -> Floats:

@@ -27,10 +27,13 @@ _HOMES = {
     "fedstruct": "fedstruct:FedStruct",
     "fedpub": "fedpub:FedPub",
     "fedgta": "fedgta:FedGTA",
+    "fedtad": "fedtad:FedTAD",
     "local": "local:Local",
     "central": "local:Central",
 }
 BUILT_IN = tuple(_HOMES)
+ALONE, WHOLE_GRAPH = "local", "central"
+"""What an organisation has without joining, and what none can have: bounds of comparisons."""
 _registered: dict[str, type[Method]] = {}
 
 
@@ -46,11 +49,13 @@ def distributed() -> tuple[str, ...]:
 
 def register(method: type[Method]) -> type[Method]:
     """Make a method of one's own known in this process; also as a decorator of its class."""
-    if method.name in _HOMES:
-        raise ConfigError(
-            f"method '{method.name}' comes with the app: give {method.__name__} another name"
-        )
-    _registered[method.name] = method
+    name = getattr(method, "name", "")
+    if name in _HOMES and method is _built_in(name):
+        return method
+    if not name or name in _HOMES:
+        taken = f"method '{name}' comes with the app" if name else "a method needs a name"
+        raise ConfigError(f"{taken}: give {method.__name__} a name of its own, name = '...'")
+    _registered[name] = method
     return method
 
 
@@ -70,6 +75,11 @@ def method_class(name: str) -> type[Method]:
         raise ConfigError(
             f"method = '{name}' is not one of {', '.join(known)}: "
             f"the nearest valid choice is '{nearest(name, known)}'"
+        )
+    if getattr(found, "name", "") != name:  # policies go by the name that the class has
+        raise ConfigError(
+            f"the installed method '{name}' calls itself '{getattr(found, 'name', '')}': write "
+            f"name = '{name}' into its class {found.__name__}"
         )
     return found
 

@@ -7,7 +7,7 @@ the model gives which probability. Their sum over clients is all that they need.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedlap_app.models.options import METRICS
 
 if TYPE_CHECKING:  # the server adds scores without importing torch
+    from fedlap_app.methods.base import Method
     from fedlap_app.models.evaluation import Evaluation
     from fedlap_app.settings import Settings
 
@@ -26,6 +27,9 @@ _FIELDS = ("count", "correct", "loss-sum", "macro-f1")
 LOSS_DECIMALS = 3
 LARGEST_LOSS = 10.0
 F1_DECIMALS = 2
+LOSS_SHARE = 0.5
+"""Of the validation loss, which is taken off the accuracy that judges rounds of a portfolio."""
+_DIGITS = 9
 Scores = Mapping[str, Any]
 Counts = NDArray[np.float64]
 
@@ -219,24 +223,42 @@ class Best:
         What a round is judged by.
     last : bool
         Take every round for better than those before.
+    loss_share : float
+        How much of the validation loss is taken off the score.
     """
 
     patience: int = 0
     metric: str = METRICS[0]
     last: bool = False
+    loss_share: float = 0.0
     round: int = 0
     totals: Scores | None = None
 
+    @classmethod
+    def of(cls, method: "Method") -> Self:
+        """What judges the rounds of a method.
+
+        The weights of a portfolio follow the validation loss, so that it is no loss of a model
+        that is too sure. Of few nodes it tells more than their accuracy, which begins to vary long
+        before it stops to grow.
+        """
+        settings = method.settings
+        by_loss = method.has_portfolio and settings.metric == METRICS[0]
+        share = LOSS_SHARE if by_loss else 0.0
+        return cls(settings.patience, settings.metric, settings.kept_round == "last", share)
+
     def takes(self, number: int, totals: Scores) -> bool:
         """Take in the totals of a round; whether it is the best one now."""
-        better = self.last or is_better(totals, self.totals, self.metric)
+        better = self.last or is_better(totals, self.totals, self.metric, self.loss_share)
         if better:
             self.round, self.totals = number, totals
         return better
 
     def is_ahead_of(self, other: "Best") -> bool:
         """Whether this training's best round beats that of another one."""
-        return self.totals is not None and is_better(self.totals, other.totals, self.metric)
+        if self.totals is None:
+            return False
+        return is_better(self.totals, other.totals, self.metric, self.loss_share)
 
     def is_enough(self, number: int) -> bool:
         """Whether training ends with this round."""
@@ -253,13 +275,24 @@ def best_of(choices: Sequence[Scores], metric: str) -> int:
     return chosen
 
 
-def is_better(candidate: Scores, best: Scores | None, metric: str = METRICS[0]) -> bool:
+def is_better(
+    candidate: Scores,
+    best: Scores | None,
+    metric: str = METRICS[0],
+    loss_share: float = 0.0,
+) -> bool:
     """Whether a round's totals beat the best so far: the validation score, then validation loss.
 
     Without validation nodes the last round is the best one.
     """
-    own = by_metric(candidate, "val", metric)
+
+    def judged(totals: Scores) -> float:
+        own = by_metric(totals, "val", metric)
+        # Rounded, as the order in which clients are added must not decide.
+        return round(own - loss_share * totals["val_loss"], _DIGITS) if loss_share else own
+
+    own = judged(candidate)
     if best is None or math.isnan(own):
         return True
-    ahead = own - by_metric(best, "val", metric)
+    ahead = own - judged(best)
     return ahead > 0 or (ahead == 0 and candidate["val_loss"] < best["val_loss"])

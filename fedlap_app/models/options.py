@@ -68,7 +68,7 @@ class ModelOptions(Options):
     standardise: str = knob(
         "together",
         "mean and deviation of number columns: those of all organisations, the own ones, or none",
-        more="Columns that are 0 or 1, or mostly empty as in a bag of words, are left alone, and "
+        more="Columns that are 0 or 1, and bags of words, are left alone, and "
         "where no organisation has another one nothing is exchanged. `together` sums moments of "
         "the columns sealed before training, over at least three organisations; two that are not "
         "simulated, and methods without exchange, take their own. Categories need `together`.",
@@ -299,8 +299,9 @@ class SpectralModelOptions(Options):
     readings: str = knob(
         "diffused,flat,ends", "structure models of the portfolio",
         more="A list of `diffused` (all columns of the basis, fading out from the smooth end by "
-        "`diffusion`), `flat` (the first half of them, all alike, with `smoothing`) and `ends` "
-        "(all of them, by the size of the adjacency's eigenvalue); empty: the features alone.",
+        "`diffusion`), `flat` (the first half of them, all alike), both with `smoothing`, and "
+        "`ends` (all of them, by the size of the adjacency's eigenvalue); empty: the features "
+        "alone.",
         only=("model", (PORTFOLIO,)),
     )  # fmt: skip
     activation: str = knob("relu", "applied to U W", choices=get_args(Activation), advanced=True)
@@ -321,7 +322,7 @@ class SpectralModelOptions(Options):
     def basis_readings(self, operator: str) -> list[Reading]:
         """How the structure models of a portfolio read the basis of an operator."""
         centre = 1.0 if operator in _NORMALISED else 0.0
-        smoothing = {"flat": self.smoothing}
+        smoothing = {"diffused": self.smoothing, "flat": self.smoothing}
         return [
             Reading(name, self.diffusion, smoothing.get(name, 0.0), centre, operator == "directed")
             for name in parse_names(self.readings, STRUCTURE_BRANCHES, "readings")
@@ -348,6 +349,10 @@ class WalkOptions(Options):
     walk_entries: int = knob(
         30, "largest weights that every node keeps after each step; 0: all", low=0, advanced=True
     )
+    read_walks: bool = knob(
+        False, "simulations: read weights of walks off the whole graph, not out of sealed sums",
+        advanced=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

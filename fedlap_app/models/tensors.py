@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NO_LABEL = -1
 SPLITS = ("train", "val", "test")
-_NORMALISATION = {"sage": neighbour_mean, "gcn": symmetric, "decoupled": random_walk}
+NORMALISATION = {"sage": neighbour_mean, "gcn": symmetric, "decoupled": random_walk}
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +152,12 @@ class GraphTensors:
         return cls(
             kind=spec.kind,
             x=features_on(subgraph.features, normalise=spec.input_norm, device=device),
-            propagation=_propagation(_NORMALISATION.get(spec.kind, random_walk)(links), device),
+            propagation=_propagation(NORMALISATION.get(spec.kind, random_walk)(links), device),
             targets=torch.from_numpy(targets).to(device),
             labels=subgraph.labels,
             splits={name: np.flatnonzero(mask) for name, mask in zip(SPLITS, masks, strict=True)},
             device=device,
-            others={kind: _propagation(_NORMALISATION[kind](links), device) for kind in others},
+            others={kind: _propagation(NORMALISATION[kind](links), device) for kind in others},
         )
 
     def with_basis(

@@ -23,6 +23,11 @@ class WalkModel(TwoBranches):
         super().__init__(features, structure, weighted=weighted)
         self.rows = nn.Parameter(rows)
 
+    def make_room(self, count: int) -> None:
+        """Have so many rows; what they hold is about to be replaced."""
+        if len(self.rows) != count:
+            self.rows = nn.Parameter(self.rows.new_zeros(count, self.rows.shape[1]))
+
     def structure_logits(self, tensors: GraphTensors) -> Tensor:
         """Logits of all rows, propagated: fewer columns than to propagate the rows."""
         if tensors.walks is None:

@@ -23,6 +23,7 @@ ATTACKER = (
 )
 
 VECTORS, FEATURES, MOMENTS = "vectors", "feature columns", "feature moments"
+WALKS = "walk columns"
 """What is counted, each by itself."""
 COUNTED_BY_JOB = (MOMENTS,)
 """What counts once a job, and not by its columns."""
@@ -98,7 +99,7 @@ class Consent:
 
     def all_exchanged(self, *, besides: str = "") -> int:
         """Columns of all kinds: each is an equation about the edges."""
-        return sum(self.exchanged(kind, besides=besides) for kind in (VECTORS, FEATURES))
+        return sum(self.exchanged(kind, besides=besides) for kind in (VECTORS, FEATURES, WALKS))
 
     def counter(self, kind: str) -> str:
         """Name of a count of the graph; that of vectors is the graph's own.
@@ -131,6 +132,7 @@ class Consent:
             VECTORS: self.policy.most_vectors,
             FEATURES: self.policy.most_feature_columns,
             MOMENTS: self.policy.most_feature_moments,
+            WALKS: self.policy.most_walk_columns,
         }
         return limits[kind]
 
@@ -182,7 +184,7 @@ class Consent:
                 "standardise = 'alone'"
             )
         remedy = f"set vectors to at most {left}" if left else "none are left"
-        if asked.kind == FEATURES:
+        if asked.kind in (FEATURES, WALKS):
             remedy = f"the organisation can raise {key} in its org.toml"
         raise ConsentError(
             f"its limit {key} = {most} does not allow the {asked.vectors} {asked.kind} of this "
@@ -200,7 +202,7 @@ class Consent:
     def allowed(self) -> str:
         """What the limits leave, for the organisation's own eyes."""
         so_far = self.all_exchanged()
-        counts = {kind: self.exchanged(kind) for kind in (VECTORS, FEATURES, MOMENTS)}
+        counts = {kind: self.exchanged(kind) for kind in (VECTORS, FEATURES, MOMENTS, WALKS)}
         counted = " and ".join(f"{n} {kind}" for kind, n in counts.items() if n or kind == VECTORS)
         says = f"{counted} exchanged since the graph last changed, AUC {self.auc(so_far):.4f}"
         if self.policy.largest_auc is not None:

@@ -68,6 +68,9 @@ class Policy:
     most_feature_moments
         Computations of means and deviations of feature columns over all organisations; two of them
         show the values of a node that has changed in between.
+    most_walk_columns
+        Columns of rows of walks that were exchanged, one for every node of the graph and step:
+        they show edges among its own nodes.
     """
 
     most_vectors: int | None = None
@@ -94,6 +97,7 @@ class Policy:
     least_published_nodes: int = 50
     publish_model: bool = False
     most_feature_moments: int | None = 10
+    most_walk_columns: int | None = 0
 
     @property
     def weaker(self) -> tuple[str, ...]:
@@ -127,6 +131,7 @@ SIMULATED = Policy(
     least_published_nodes=0,
     publish_model=True,
     most_feature_moments=None,
+    most_walk_columns=None,
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Each has a contrast of at least 3 to both the light and the dark ground.
 COLOURS = ("#2f7ed8", "#c9650c", "#278f63", "#b94a7c", "#8560cf", "#84792b", "#5f7d8c", "#c0453c")
+_DASHES = ((1, 0), (7, 3), (2, 3), (9, 3, 2, 3))
 _SOURCE = "source"
 _HEIGHT = 260
 _CONFIG = {
@@ -25,15 +26,7 @@ _CONFIG = {
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
-    },
-    "legend": {
-        "labelColor": "currentColor",
-        "titleColor": "currentColor",
-        "labelFontSize": 12,
-        "orient": "bottom",
-        "columns": 2,
-        "labelLimit": 300,
-        "symbolStrokeWidth": 2.5,
+        "tickCount": 10,
     },
     "text": {"color": "currentColor"},
     "rule": {"color": "currentColor"},
@@ -64,7 +57,10 @@ class Axis:
         if self.kind == "nominal":
             axis["labelAngle"] = 0
             return {"field": self.field, "type": self.kind, "axis": axis, "sort": None}
+        if self.form == "d":
+            axis["tickMinStep"] = 1
         scale: dict[str, Any] = {"type": "log"} if self.logarithmic else {"zero": self.zero}
+        scale["nice"] = not (self.logarithmic or self.form == "d")
         if self.limits:
             scale["domain"] = list(self.limits)
         return {"field": self.field, "type": self.kind, "axis": axis, "scale": scale}
@@ -84,6 +80,8 @@ class Chart:
         The table.
     by, series
         Field whose values can be shown and hidden, and these values.
+    dashed
+        Whether they differ in dashes beside their colours.
     """
 
     title: str
@@ -93,6 +91,7 @@ class Chart:
     rows: Sequence[Sequence[object]]
     by: str = ""
     series: Sequence[str] = field(default=())
+    dashed: bool = False
 
     def to_json(self) -> str:
         """The specification; nothing in it can end the element that it stands in."""
@@ -117,7 +116,13 @@ def lines(
         "mark": {"type": "line", "point": len(kept) < 60, "strokeWidth": 2},
         "encoding": {**_both(x, y), **_coloured(by, series, dashed=True)},
     }
-    return Chart(title, says, _spec(kept, [layer, *marks]), *_table(kept, x, y, by), by, series)
+    found = _table(kept, x, y, by)
+    return Chart(title, says, _spec(kept, [layer, *marks]), *found, by, series, dashed=True)
+
+
+def key_of(at: int) -> tuple[str, str]:
+    """Colour and dashes of a series by its number."""
+    return COLOURS[at % len(COLOURS)], " ".join(map(str, _DASHES[at % len(_DASHES)]))
 
 
 def bars(
@@ -188,10 +193,10 @@ def heat(
 
 
 def upright(value: float, words: str) -> list[dict[str, Any]]:
-    """A vertical line at a value of the x axis, with words."""
+    """A vertical line at a value of the x axis, with words above it."""
     data = {"values": [{"at": value, "words": words}]}
     at = {"x": {"field": "at", "type": "quantitative"}}
-    label = {"type": "text", "align": "left", "dx": 5, "dy": 8, "fontSize": 12}
+    label = {"type": "text", "align": "center", "baseline": "bottom", "dy": -4, "fontSize": 12}
     return [
         {"data": data, "mark": {"type": "rule", "strokeDash": [5, 4]}, "encoding": at},
         {
@@ -202,29 +207,33 @@ def upright(value: float, words: str) -> list[dict[str, Any]]:
     ]
 
 
+def dots(x: Axis, y: Axis, by: str, marked: str) -> dict[str, Any]:
+    """A dot on every line where the field `marked` is true."""
+    return {
+        "transform": [{"filter": f"datum['{marked}']"}],
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+        "encoding": {**_both(x, y), "color": {"field": by, "type": "nominal"}},
+    }
+
+
 def _both(x: Axis, y: Axis) -> dict[str, Any]:
     return {"x": x.encoding(), "y": y.encoding()}
 
 
 def _coloured(by: str, series: Sequence[str], *, dashed: bool = False) -> dict[str, Any]:
     """Colours that stay with a series when others are hidden; dashes for those who see none."""
-    colours = [COLOURS[at % len(COLOURS)] for at in range(len(series))]
-    legend: dict[str, Any] = {"title": None} if len(series) > 1 else {"disable": True}
     if len(series) <= 1:
         return {"color": {"value": COLOURS[0]}}
-    scale = {"domain": list(series), "range": colours}
-    found: dict[str, Any] = {
-        "color": {"field": by, "type": "nominal", "scale": scale, "legend": legend}
-    }
+
+    def channel(values: Sequence[object]) -> dict[str, Any]:
+        chosen = [values[at % len(values)] for at in range(len(series))]
+        scale = {"domain": list(series), "range": chosen}
+        # The check boxes above a chart are its legend.
+        return {"field": by, "type": "nominal", "scale": scale, "legend": None}
+
+    found = {"color": channel(COLOURS)}
     if dashed:
-        dashes = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3]]
-        chosen = [dashes[at % len(dashes)] for at in range(len(series))]
-        found["strokeDash"] = {
-            "field": by,
-            "type": "nominal",
-            "scale": {"domain": list(series), "range": chosen},
-            "legend": legend,
-        }
+        found["strokeDash"] = channel([list(each) for each in _DASHES])
     return found
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fedlap_app.methods.registry import ALONE, WHOLE_GRAPH
 from fedlap_app.reports.charts import Axis, Chart, bars
 from fedlap_app.reports.elements import FAIR, GOOD, POOR, Figure, Section, Table, Words
 from fedlap_app.reports.exposure import ATTACKER, QUESTION
 from fedlap_app.reports.page import Page
 
 _MB = 1e6
-_ALONE = "local"
 
 
 def comparison_section(report: Mapping[str, Any]) -> Section:
@@ -78,13 +78,13 @@ def comparison_page(report: Mapping[str, Any], name: str) -> Page:
 
 def _figures(report: Mapping[str, Any]) -> list[Figure]:
     rows = {row["method"]: row for row in report["rows"] if row.get("score_mean") is not None}
-    shared = {name: row for name, row in rows.items() if name not in (_ALONE, "central")} or rows
+    shared = {name: row for name, row in rows.items() if name not in (ALONE, WHOLE_GRAPH)} or rows
     best = max(shared.values(), key=lambda row: row["score_mean"])
     told = ", ".join(f"{name} {row['score_mean']:.2f} %" for name, row in rows.items())
     figures = [Figure("How good is the best?", f"{best['score_mean']:.2f} %",
                       f"{best['method']}; all: {told}")]  # fmt: skip
     gain = next((g for g in report.get("differences", ()) if g.get("gain_mean") is not None
-                 and {g["method"], g["minus"]} == {best["method"], _ALONE}), None)  # fmt: skip
+                 and {g["method"], g["minus"]} == {best["method"], ALONE}), None)  # fmt: skip
     if gain is None:
         figures.append(Figure("Against what?", "not compared", "training alone is not among them"))
     else:

@@ -1,13 +1,16 @@
 """Pieces of a page: figures with a verdict, tables, sections. All text is escaped here."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from fedlap_app.reports.charts import Chart
+from fedlap_app.reports.charts import Chart, key_of
 
 GOOD, FAIR, POOR, NEUTRAL = "good", "fair", "poor", "neutral"
 _MARKS = {GOOD: "✓", FAIR: "!", POOR: "✗", NEUTRAL: "·"}
+_NUMBER = re.compile(r"([+-]?[\d.,]+(e[+-]?\d+)?( %)?|none)?")
+_MEASURE = re.compile(r"([+-]?[\d.,]+(?: (?:%|MB|points))?) (.+)")
 _WORDS = {GOOD: "good", FAIR: "fair", POOR: "poor", NEUTRAL: "no verdict"}
 
 
@@ -57,11 +60,14 @@ class Section:
 
 def figure_html(figure: Figure) -> str:
     """A card of the first screen."""
+    number, unit = figure.value, ""
+    if found := _MEASURE.fullmatch(figure.value):
+        number, unit = found[1], f' <span class="unit">{escape(found[2])}</span>'
     return (
         f'<div class="figure {figure.tone}"><dt>{escape(figure.question)}</dt>'
-        f'<dd class="value">{escape(figure.value)}</dd>'
+        f'<dd class="value">{escape(number)}{unit}</dd>'
         f'<dd class="verdict"><span class="mark" aria-hidden="true">{_MARKS[figure.tone]}</span>'
-        f'<span class="hidden">{_WORDS[figure.tone]}: </span>{escape(figure.verdict)}</dd></div>'
+        f'<span class="hidden">{_WORDS[figure.tone]}: </span>{_text(figure.verdict)}</dd></div>'
     )
 
 
@@ -76,32 +82,46 @@ def section_html(section: Section, number: int) -> str:
 
 
 def table_html(table: Table) -> str:
-    """A table that a narrow screen scrolls sideways."""
+    """A table that a narrow screen scrolls sideways; a column that says nothing is left out."""
+    texts = [[str(each) for each in row] for row in table.rows]
+    shown = [at for at in range(len(table.header)) if not texts or any(row[at] for row in texts)]
+    numeric = {at for at in shown[1:] if all(_NUMBER.fullmatch(row[at]) for row in texts)}
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     label = escape(table.caption or ", ".join(map(str, table.header)), quote=True)
-    head = "".join(f'<th scope="col">{escape(str(each))}</th>' for each in table.header)
-    rows = "\n".join(_row(row) for row in table.rows)
+    head = "".join(
+        f'<th scope="col"{_kind(at, numeric)}>{escape(str(table.header[at]))}</th>' for at in shown
+    )
+    rows = "\n".join(_row(row, shown, numeric) for row in texts)
     return (
         f'<div class="wide" role="region" aria-label="Table: {label}" tabindex="0"><table>{caption}'
         f"<thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></div>"
     )
 
 
-def _row(row: Sequence[object]) -> str:
-    first, *rest = (escape(str(each)) for each in row)
-    cells = "".join(f"<td>{each}</td>" for each in rest)
-    return f'<tr><th scope="row">{first}</th>{cells}</tr>'
+def _row(row: Sequence[str], shown: Sequence[int], numeric: set[int]) -> str:
+    first, *rest = shown
+    cells = "".join(f"<td{_kind(at, numeric)}>{escape(row[at])}</td>" for at in rest)
+    return f'<tr><th scope="row">{escape(row[first])}</th>{cells}</tr>'
+
+
+def _kind(at: int, numeric: set[int]) -> str:
+    return ' class="number"' if at in numeric else ""
+
+
+def _text(words: str) -> str:
+    """A sentence; what stands between backticks is a command."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))
 
 
 def _piece(piece: "Chart | Table | Words", name: str) -> str:
     if isinstance(piece, Table) and piece.folded:
         plain = table_html(replace(piece, folded=False))
-        return f"<details><summary>{escape(piece.caption)}</summary>{plain}</details>"
+        return f"<details data-print><summary>{escape(piece.caption)}</summary>{plain}</details>"
     if isinstance(piece, Table):
         return table_html(piece)
     if isinstance(piece, Words):
         kind = ' class="strong"' if piece.strong else ""
-        return "\n".join(f"<p{kind}>{escape(line)}</p>" for line in piece.lines)
+        return "\n".join(f"<p{kind}>{_text(line)}</p>" for line in piece.lines)
     return _chart(piece, name)
 
 
@@ -109,7 +129,7 @@ def _chart(chart: Chart, name: str) -> str:
     table = table_html(Table(chart.header, chart.rows, f"{chart.title}, the numbers"))
     return (
         f'<figure id="{name}"><figcaption id="{name}-title">{escape(chart.title)}</figcaption>'
-        f"{_filter(chart.series, name)}"
+        f"{_filter(chart, name)}"
         f'<div class="chart" data-chart="{name}" role="img" aria-labelledby="{name}-title '
         f'{name}-says"></div><p class="says" id="{name}-says">{escape(chart.says)}</p>'
         f"<details><summary>The numbers as a table</summary>{table}</details>"
@@ -117,14 +137,23 @@ def _chart(chart: Chart, name: str) -> str:
     )
 
 
-def _filter(series: Iterable[str], name: str) -> str:
-    """Check boxes that show and hide series."""
-    names = list(series)
-    if len(names) < 2:
+def _filter(chart: Chart, name: str) -> str:
+    """Check boxes that show and hide series, and are the legend."""
+    if len(chart.series) < 2:
         return ""
     boxes = "".join(
         f'<label><input type="checkbox" checked data-filter="{name}" '
-        f'value="{escape(each, quote=True)}"> {escape(each)}</label>'
-        for each in names
+        f'value="{escape(each, quote=True)}">{_key(chart, at)} {escape(each)}</label>'
+        for at, each in enumerate(chart.series)
     )
     return f"<fieldset><legend>Show</legend>{boxes}</fieldset>"
+
+
+def _key(chart: Chart, at: int) -> str:
+    """How a series is drawn."""
+    colour, dashes = key_of(at)
+    stroke = 'stroke-width="9"'
+    if chart.dashed:
+        stroke = f'stroke-dasharray="{dashes}" stroke-width="2.5"'
+    line = f'<line x1="1" y1="6" x2="27" y2="6" stroke="{colour}" {stroke}/>'
+    return f'<svg class="key" viewBox="0 0 28 12" aria-hidden="true">{line}</svg>'

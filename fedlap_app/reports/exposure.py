@@ -72,6 +72,17 @@ def verdict(target: Target, vectors: int) -> str:
     )
 
 
+def advice(target: Target, vectors: int) -> str:
+    """What to do about it."""
+    if vectors <= target.bound:
+        return "An organisation keeps it there by `most-vectors` in the table [policy] of org.toml."
+    return (
+        f"`--vectors {target.bound}` stays within; what fewer vectors cost in accuracy: "
+        "`fedlap bench frontier`. An organisation sets its own limit by `most-vectors` in the "
+        "table [policy] of org.toml."
+    )
+
+
 def exposure_charts(targets: Sequence[Target], vectors: int) -> list[Chart]:
     """AUC, and the sum of precision and recall, over the vectors exchanged."""
     rows = [

@@ -11,26 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.api.prediction import predict_part
-from fedlap_app.api.stores import (
-    find_basis,
-    find_encoding,
-    find_sums,
-    kept_files,
-    read_model,
-    roots_of,
-)
+from fedlap_app.api.predictions_file import loaded
+from fedlap_app.api.stores import Kept, find_encoding, find_sums
 from fedlap_app.errors import DataError
-from fedlap_app.graphs.folder import read_folder
-from fedlap_app.graphs.organisation import read_organisation
-from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
-from fedlap_app.methods.kept import training_job
-from fedlap_app.models.model_file import FILE, ModelFile
+from fedlap_app.methods.scores import Layout, unpack
 from fedlap_app.privacy import tally
 from fedlap_app.privacy.consent import FEATURES, VECTORS, count_mark
 from fedlap_app.privacy.policy import SAFE, Policy, read_policy
 from fedlap_app.settings import Settings, parse_settings
-from fedlap_app.store import names, places
+from fedlap_app.store import names
 from fedlap_app.studies.audit.ledger_report import job_report
 from fedlap_app.sums.job.bases import FinishedBasis
 
@@ -53,8 +43,10 @@ class MemberFacts:
         Columns that left since its graph last changed, by kind.
     policy
         What it allows.
-    rounds
-        Totals of every round over all organisations, where only these know them.
+    rounds, stages
+        Totals of every round over all organisations, and its own scores after every stage.
+    kept
+        Stage and round of the model that is kept.
     """
 
     part: Subgraph
@@ -65,6 +57,8 @@ class MemberFacts:
     used: Mapping[str, int]
     policy: Policy
     rounds: Sequence[Mapping[str, Any]] = ()
+    stages: Sequence[Mapping[str, Any]] = ()
+    kept: tuple[int, int] | None = None
 
     @property
     def predicted(self) -> NDArray[np.int64]:
@@ -102,76 +96,56 @@ def of_folder(folder: Path, run: Path | None = None, store: Path | None = None) 
     store
         Its store (default: below its folder, or that of a simulation).
     """
-    name = read_organisation(folder).name
-    stores = [folder / "store", places.stores_dir() / name] if store is None else [store]
-    model = read_model(run / FILE) if run and (run / FILE).is_file() else _newest(folder, stores)
-    settings = parse_settings(model.config)
-    part = read_folder(folder, directed=settings.directed)
-    if schema_digest(part) != model.schema:
-        raise DataError(
-            f"{folder} names other classes or features than the model of its newest run: name the "
-            "folder of a run in which this organisation took part with --run"
-        )
-    if run is not None:
-        stores += [root / name for root in roots_of(settings, run)]
-    return of_part(part, model, stores, read_policy(folder, SAFE))
+    part, kept, stores = loaded(folder, run, store)
+    return of_part(part, kept, stores, read_policy(folder, SAFE))
 
 
 def of_part(
-    part: Subgraph, model: ModelFile, stores: Sequence[Path], policy: Policy = SAFE
+    part: Subgraph, kept: Kept, stores: Sequence[Path], policy: Policy = SAFE
 ) -> MemberFacts:
     """Facts of a part whose model is at hand.
 
     Parameters
     ----------
-    part, model
+    part, kept
         What it holds and predicts with.
     stores
         Folders that may be its store, the likeliest first.
     policy
         What it allows.
     """
+    model = kept.model
     settings = parse_settings(model.config)
-    basis = find_basis(stores, part, model.basis) if model.basis else None
     encoding = find_encoding(stores, part.name, model)
     others = find_sums(stores, part, settings)
-    found = predict_part(part, model, basis, encoding=encoding, others=others)
+    found = predict_part(part, model, kept.basis, kept.graph, encoding, others)
     store = next((each for each in stores if (each / names.JOBS).is_dir()), stores[0])
+    if kept.job is not None:
+        store = kept.job.parents[1]
+    noted = [] if kept.job is None else _noted(kept.job)
+    last: Mapping[str, Any] = next((row for row in reversed(noted) if row.get("kept")), {})
     return MemberFacts(
         part=part,
         settings=settings,
         log_probabilities=found.log_probabilities,
-        basis=basis,
+        basis=kept.basis,
         ledger=_ledger(store),
         used=_used(store, part),
         policy=policy,
-        rounds=_rounds(store),
-    )
+        rounds=[row for row in noted if "round" in row],
+        stages=[unpack(row["own"], Layout.of(settings, part.num_classes))
+                for row in noted if "own" in row],
+        kept=(last["best_stage"], last["best_round"]) if last.get("best_round") else None,
+    )  # fmt: skip
 
 
-def model_in(store: Path, run_id: int) -> Path:
-    """Where a store keeps the model of a run."""
-    return store / names.JOBS / training_job(run_id) / FILE
-
-
-def _newest(folder: Path, stores: Sequence[Path]) -> ModelFile:
-    found = kept_files(stores, FILE)
-    if not found:
-        raise DataError(
-            f"{folder} has no model in its store yet: take part in a run first, or name the run "
-            "folder of a simulation with --run"
-        )
-    return read_model(found[-1])
-
-
-def _rounds(store: Path) -> list[dict[str, Any]]:
-    """Rounds that the newest training job noted; a damaged line is left out."""
-    files = kept_files([store], names.ROUNDS)
-    rows = []
-    for line in files[-1].read_text(encoding="utf-8").splitlines() if files else ():
+def _noted(job: Path) -> list[dict[str, Any]]:
+    """What the organisation noted of rounds and stages; a damaged line is left out."""
+    file, rows = job / names.ROUNDS, []
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         with suppress(ValueError):
             row = json.loads(line)
-            if isinstance(row, dict) and "round" in row:
+            if isinstance(row, dict):
                 rows.append(row)
     return rows
 

@@ -8,10 +8,11 @@ import numpy as np
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.privacy.density import own_density
 from fedlap_app.reports.charts import Axis, Chart, bars, lines, points
+from fedlap_app.reports.curves import SPLIT_NAMES, curves, position, score
 from fedlap_app.reports.elements import FAIR, GOOD, POOR, Figure, Section, Table, Words
 from fedlap_app.reports.exposure import (
-    ATTACKER,
     Target,
+    advice,
     exposure_charts,
     exposure_figure,
     verdict,
@@ -23,7 +24,6 @@ from fedlap_app.reports.quality import calibration, confusion, expected_error
 _MB = 1e6
 _DRAWN = 2000  # nodes in the picture
 NOTICE = "The organisation's own report: its nodes, labels and scores are for nobody else."
-_SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 Pieces = list[Chart | Table | Words]
 
 
@@ -104,7 +104,7 @@ def _scores(facts: MemberFacts) -> Pieces:
         mask = facts.mask(split)
         if mask.any():
             loss = -float(log[mask, labels[mask]].mean())
-            rows.append((_SPLIT_NAMES[split], int(mask.sum()), f"{100 * hits[mask].mean():.2f} %",
+            rows.append((SPLIT_NAMES[split], int(mask.sum()), f"{100 * hits[mask].mean():.2f} %",
                          f"{loss:.3f}"))  # fmt: skip
     pieces: Pieces = [Table(("nodes", "number", "accuracy", "mean loss"), rows, "Own scores")]
     judged = facts.mask("test") if facts.mask("test").any() else facts.mask("val")
@@ -127,18 +127,28 @@ def _scores(facts: MemberFacts) -> Pieces:
     ]  # fmt: skip
 
 
-def _rounds(facts: MemberFacts) -> list[Chart]:
-    """Totals of the rounds, where they were sealed and only the organisations know them."""
+def _rounds(facts: MemberFacts) -> Pieces:
+    """Own scores after every stage, and totals of the rounds, where the organisation noted them."""
     rows = [
-        {"round": at, "value": row.get(f"{split}_accuracy"), "nodes": _SPLIT_NAMES[split]}
-        for at, row in enumerate(facts.rounds, 1)
-        for split in SPLITS
-    ]
-    if all(row["value"] is None for row in rows):
-        return []
-    says = "Over all organisations together; the server does not know these numbers."
-    across, up = Axis("round", "round", "d"), Axis("value", "accuracy", ".0%")
-    return [lines("Accuracy of all per round", says, rows, across, up, "nodes")]
+        (number, *(_share(stage[f"{split}-correct"], stage[f"{split}-count"]) for split in SPLITS),
+         _mean(stage["val-loss-sum"], stage["val-count"]))
+        for number, stage in enumerate(facts.stages)
+    ]  # fmt: skip
+    header = ("stage", *(SPLIT_NAMES[split] for split in SPLITS), "validation loss")
+    own = [Table(header, rows, "Own accuracy after every stage of self-training")] if rows else []
+    says = "Over all organisations together."
+    if facts.settings.sealed:
+        says += " The server is not told these numbers; all organisations are."
+    kept = position(facts.rounds, *facts.kept) if facts.kept else None
+    return [*own, *curves(facts.rounds, kept, says, "of all organisations per round")]
+
+
+def _share(part: float, count: float) -> str:
+    return score(part / count if count else None, "accuracy")
+
+
+def _mean(total: float, count: float) -> str:
+    return score(total / count if count else None, "loss")
 
 
 def _predictions(facts: MemberFacts) -> Pieces:
@@ -212,7 +222,7 @@ def _exposure(facts: MemberFacts) -> Pieces:
     target = _target(facts)
     return [
         Words([f"{verdict(target, facts.vectors)}."], strong=True),
-        Words([f"Attacker: {ATTACKER}. `fedlap audit FOLDER` has the whole table."]),
+        Words([advice(target, facts.vectors), "`fedlap audit FOLDER` has the whole table."]),
         *exposure_charts([target], facts.vectors),
     ]
 

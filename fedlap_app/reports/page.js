@@ -23,5 +23,14 @@
   document.addEventListener("change", (event) => {
     if (event.target.dataset.filter) show(event.target.dataset.filter);
   });
+  // Paper cannot be opened: what is folded is printed, and folded again.
+  const opened = [];
+  addEventListener("beforeprint", () => {
+    opened.push(...document.querySelectorAll("details[data-print]:not([open])"));
+    opened.forEach((each) => { each.open = true; });
+  });
+  addEventListener("afterprint", () => {
+    opened.splice(0).forEach((each) => { each.open = false; });
+  });
   Promise.all([...specs].map(draw)).then(() => { document.documentElement.dataset.drawn = "yes"; });
 })();

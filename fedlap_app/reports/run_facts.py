@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import DataError, FedLapError
+from fedlap_app.flower.server.run_folder import offline_file
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import names
+from fedlap_app.sums.programs import PROGRAMS
 
-CONFIG, SUMMARY, METRICS, OFFLINE, COMPARISON = (
-    "config.json", "summary.json", "metrics.jsonl", "offline.json", "compare.json",
-)  # fmt: skip
 _SCORES = ("accuracy", "loss", "macro_f1", "score")
 _ROUND = tuple(f"{split}_{kind}" for split in SPLITS for kind in ("accuracy", "loss", "macro_f1"))
 _STAGE = ("accuracy", "rounds", "best_stage", "best_round")
@@ -44,8 +44,8 @@ class RunFacts:
         Of the model that is kept.
     up, down
         Bytes from and to each organisation.
-    offline
-        Price of the phase before training.
+    offline, phases
+        Price of the spectral basis, and of all sealed sums before training by program.
     seconds, versions
         By phase, and by package.
     comparison
@@ -62,6 +62,7 @@ class RunFacts:
     up: Mapping[str, int]
     down: Mapping[str, int]
     offline: Mapping[str, Any]
+    phases: Mapping[str, Mapping[str, Any]]
     seconds: Mapping[str, float]
     versions: Mapping[str, str]
     comparison: Mapping[str, Any]
@@ -88,6 +89,10 @@ class RunFacts:
 
         return self.settings.krylov.columns(Extent()) if self.offline else 0
 
+    def before(self, way: str, name: str) -> int:
+        """Bytes of an organisation before training; `way` is up or down."""
+        return sum(int(phase.get(way, {}).get(name, 0)) for phase in self.phases.values())
+
     @property
     def count(self) -> int:
         """Organisations."""
@@ -96,29 +101,30 @@ class RunFacts:
     @classmethod
     def read(cls, folder: Path) -> "RunFacts":
         """The facts of a run folder."""
-        if not (folder / CONFIG).is_file():
-            raise DataError(f"{folder} is no run folder: it has no {CONFIG}")
-        if not (folder / SUMMARY).is_file():
+        if not (folder / names.CONFIG).is_file():
+            raise DataError(f"{folder} is no run folder: it has no {names.CONFIG}")
+        if not (folder / names.SUMMARY).is_file():
             raise DataError(
                 f"{folder} holds no finished run, so there is nothing to report yet: see "
                 "`fedlap status`"
             )
-        summary = _json(folder / SUMMARY)
+        summary = _json(folder / names.SUMMARY)
         try:
             return cls(
                 name=folder.name,
-                settings=parse_settings(_json(folder / CONFIG)),
+                settings=parse_settings(_json(folder / names.CONFIG)),
                 scores={kind: _splits(summary.get(kind, {})) for kind in _SCORES},
-                rounds=tuple(_rounds(folder / METRICS)),
+                rounds=tuple(_rounds(folder / names.METRICS)),
                 stages=tuple(_stage(each) for each in summary.get("stages", [])),
                 best_round=summary.get("best_round"),
                 best_stage=summary.get("best_stage"),
                 up=_numbers(summary.get("bytes_up", {})),
                 down=_numbers(summary.get("bytes_down", {})),
-                offline=_some(_json(folder / OFFLINE, missing={}), _OFFLINE),
+                offline=_some(_json(folder / names.PRICE, missing={}), _OFFLINE),
+                phases=_phases(folder),
                 seconds=_numbers(summary.get("seconds", {})),
                 versions={str(k): str(v) for k, v in summary.get("versions", {}).items()},
-                comparison=compared(_json(folder / COMPARISON, missing={})),
+                comparison=compared(_json(folder / names.COMPARISON, missing={})),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, FedLapError):
@@ -139,11 +145,17 @@ def compared(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_comparison(folder: Path) -> Mapping[str, Any]:
     """The file of `fedlap compare`; empty when the folder has none."""
-    return _json(folder / COMPARISON, missing={})
+    return _json(folder / names.COMPARISON, missing={})
 
 
-def _some(found: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: found[name] for name in names if name in found}
+def _phases(folder: Path) -> dict[str, dict[str, Any]]:
+    """Facts of all sealed sums before training."""
+    files = {name: folder / offline_file(name) for name in (*PROGRAMS, "training")}
+    return {name: _some(_json(file), _OFFLINE) for name, file in files.items() if file.is_file()}
+
+
+def _some(found: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {name: found[name] for name in keys if name in found}
 
 
 def _splits(found: Mapping[str, Any]) -> dict[str, float | None]:

@@ -8,12 +8,13 @@ from fedlap_app.methods.scores import SPLITS
 from fedlap_app.reports import verdicts
 from fedlap_app.reports.charts import Axis, Chart, bars, lines
 from fedlap_app.reports.comparison import comparison_section
+from fedlap_app.reports.curves import SPLIT_NAMES, curves, position, score
 from fedlap_app.reports.elements import Figure, Section, Table, Words
 from fedlap_app.reports.exposure import (
-    ATTACKER,
     DEGREES,
     USUAL_DEGREE,
     Target,
+    advice,
     exposure_charts,
     verdict,
 )
@@ -21,14 +22,21 @@ from fedlap_app.reports.page import Page
 from fedlap_app.reports.planned import plan_of
 from fedlap_app.reports.run_facts import RunFacts
 from fedlap_app.reports.settings_table import settings_table, versions_table
-from fedlap_app.reports.verdicts import clock, percent
+from fedlap_app.reports.verdicts import clock
 
 _MB = 1e6
+# What the server calls the sealed sums before training, in words.
+_PROGRAMS = {
+    "krylov": "spectral basis",
+    "feature-moments": "feature scales",
+    "neighbour-sums": "neighbour sums",
+    "row-names": "row names",
+    "training": "keys of training",
+}
 NOTICE = (
     "The server's report: what the server knows, published totals and public sizes; nothing of a "
     "single organisation's nodes, labels or scores."
 )
-_SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 
 
 def server_page(runs: Sequence[RunFacts]) -> Page:
@@ -60,7 +68,7 @@ def _several(runs: Sequence[RunFacts]) -> Page:
     across = Axis("at", "round", "d")
     charts: list[Chart | Table | Words] = [
         lines(
-            f"{_SPLIT_NAMES[split].capitalize()} accuracy per round",
+            f"{SPLIT_NAMES[split].capitalize()} accuracy per round",
             _best_of(names, runs, split),
             rows,
             across,
@@ -104,7 +112,8 @@ def source(run: RunFacts) -> str:
 def about(run: RunFacts) -> str:
     """A line below the title."""
     count = len(run.rounds)
-    kept = "" if run.best_round is None else f", the model of round {run.best_round} is kept"
+    at = position(run.rounds, run.best_stage, run.best_round)
+    kept = "" if at is None else f", the model of round {at} is kept"
     word = "round" if count == 1 else "rounds"
     return f"{run.count} organisations, {count} {word}{kept}, seed {run.settings.seed}"
 
@@ -119,45 +128,29 @@ def labels(runs: Sequence[RunFacts]) -> list[str]:
 
 def _learning(run: RunFacts) -> list[Chart | Table | Words]:
     """Scores and losses of every round; stages follow one another."""
-    charts: list[Chart | Table | Words] = []
-    kinds = {"accuracy": ("accuracy", ".0%"), "loss": ("mean loss", "")}
-    for kind, (words, form) in kinds.items():
-        rows = [
-            {"round": at, "value": row.get(f"{split}_{kind}"), "nodes": _SPLIT_NAMES[split]}
-            for at, row in enumerate(run.rounds, 1)
-            for split in SPLITS
-        ]
-        if all(row["value"] is None for row in rows):
-            continue
-        found = run.scores.get(kind, {})
-        says = ", ".join(
-            f"{_SPLIT_NAMES[split]} {_number(found.get(split), kind)}" for split in SPLITS
-        )
-        charts.append(
-            lines(
-                f"{words.capitalize()} per round", f"The model that is kept: {says}.", rows,
-                Axis("round", "round", "d"), Axis("value", words, form), "nodes",
-            )
-        )  # fmt: skip
+    says = (
+        "In a deployment only the organisations know the rounds of a sealed training."
+        if run.settings.sealed
+        else ""
+    )
+    charts = curves(run.rounds, position(run.rounds, run.best_stage, run.best_round), says)
     if not charts:
         return [Words(["Scores of single rounds stay with the organisations and their reports."])]
-    return charts
-
-
-def _number(value: float | None, kind: str) -> str:
-    if value is None:
-        return "no nodes"
-    return percent(value) if kind == "accuracy" else f"{value:.3f}"
+    return [*charts]
 
 
 def _stages(run: RunFacts) -> Table:
-    rows = [
-        (at, stage.get("rounds", ""), *(_number(stage["accuracy"][s], "accuracy") for s in SPLITS),
-         "" if stage.get("best_round") is None else
-         f"{stage['best_round']} of stage {stage.get('best_stage')}")
-        for at, stage in enumerate(run.stages)
-    ]  # fmt: skip
-    header = ("stage", "rounds", *(_SPLIT_NAMES[split] for split in SPLITS), "best round so far")
+    rows = []
+    for at, stage in enumerate(run.stages):
+        best = stage.get("best_stage"), stage.get("best_round")
+        where = position(run.rounds, *best)
+        loss = run.rounds[where - 1].get("val_loss") if where else None
+        accuracy = (score(stage["accuracy"][split], "accuracy") for split in SPLITS)
+        kept = "" if best[1] is None else f"{best[1]} of stage {best[0]}"
+        lost = "" if loss is None else score(loss, "loss")
+        rows.append((at, stage.get("rounds", ""), *accuracy, lost, kept))
+    header = ("stage", "rounds", *(SPLIT_NAMES[split] for split in SPLITS), "validation loss",
+              "best round so far")  # fmt: skip
     return Table(header, rows, "Accuracy after every stage of self-training (stage 0: without)")
 
 
@@ -171,10 +164,12 @@ def _price(run: RunFacts) -> list[Chart | Table | Words]:
                  Axis("mb", "MB", zero=True), Axis("organisation", "", kind="nominal"), "what")
         )  # fmt: skip
     spent = [{"phase": name, "seconds": value} for name, value in _seconds(run).items()]
+    told = ", ".join(f"{name} {clock(value)}" for name, value in _seconds(run).items())
     pieces.append(
-        bars("Seconds of each phase", f"{clock(sum(run.seconds.values()))} in all.", spent,
+        bars("Seconds of each phase", f"{told}; {clock(sum(run.seconds.values()))} in all.", spent,
              Axis("seconds", "seconds", zero=True), Axis("phase", "", kind="nominal"), "phase")
     )  # fmt: skip
+    pieces += _phases(run)
     plan = plan_of(run)
     if plan is not None:
         rows_of_plan = [
@@ -182,23 +177,40 @@ def _price(run: RunFacts) -> list[Chart | Table | Words]:
             ("MB sent, mean", f"{plan.up / _MB:.3f}", f"{plan.measured_up / _MB:.3f}"),
             ("MB received, mean", f"{plan.down / _MB:.3f}", f"{plan.measured_down / _MB:.3f}"),
         ]
-        pieces.append(
-            Table(("before training", "plan", "measured"), rows_of_plan,
-                  "The phase before training against its plan for these public sizes")
-        )  # fmt: skip
+        pieces += [
+            Table(("spectral basis", "plan", "measured"), rows_of_plan,
+                  "The spectral basis against its plan for these public sizes"),
+            Words(["Seconds depend on the machines: `fedlap plan` estimates them for this one."]),
+        ]  # fmt: skip
     elif run.offline.get("reused"):
         pieces.append(
-            Words(["A finished basis was reused: nothing was exchanged before training."])
+            Words(["A finished basis was reused: nothing was exchanged for it in this run."])
         )
     return pieces
 
 
+def _phases(run: RunFacts) -> list[Table]:
+    """What sealed sums before training took, by what they are for."""
+    rows = [
+        (_PROGRAMS.get(name, name), phase.get("round_trips", 0) + phase.get("handshake", 0),
+         *(f"{_mean(phase.get(way, {})):.2f}" for way in ("up", "down")),
+         f"{phase.get('seconds', 0.0):.1f}")
+        for name, phase in run.phases.items()
+    ]  # fmt: skip
+    header = ("before training", "round trips", "MB sent by each", "MB received", "seconds")
+    return [Table(header, rows, "Sealed sums before training")] if rows else []
+
+
+def _mean(found: Mapping[str, int]) -> float:
+    """Megabytes of an organisation."""
+    return sum(found.values()) / max(len(found), 1) / _MB
+
+
 def _bytes(run: RunFacts, name: str) -> list[dict[str, Any]]:
-    before_up = run.offline.get("up", {}).get(name, 0)
-    before_down = run.offline.get("down", {}).get(name, 0)
+    before_up, before_down = run.before("up", name), run.before("down", name)
     split = {
-        "sealed sums, sent": before_up,
-        "sealed sums, received": before_down,
+        "before training, sent": before_up,
+        "before training, received": before_down,
         "training, sent": run.up.get(name, 0) - before_up,
         "training, received": run.down.get(name, 0) - before_down,
     }
@@ -208,10 +220,11 @@ def _bytes(run: RunFacts, name: str) -> list[dict[str, Any]]:
 def _seconds(run: RunFacts) -> Mapping[str, float]:
     """Seconds by phase; those of sealed sums are apart from training where both are one lap."""
     found = dict(run.seconds)
-    sums = run.offline.get("seconds", 0.0)
-    if sums and "train" in found:
-        found = {"gather": found.pop("gather", 0.0), "sealed sums": sums, **found}
-        found["train"] = max(found["train"] - sums, 0.0)
+    sums = {_PROGRAMS.get(name, name): phase.get("seconds", 0.0)
+            for name, phase in run.phases.items()}  # fmt: skip
+    if sum(sums.values()) and "train" in found:
+        rest = max(found.pop("train") - sum(sums.values()), 0.0)
+        found = {"start": found.pop("gather", 0.0), **sums, **found, "training": rest}
     return found
 
 
@@ -240,9 +253,10 @@ def _exposure(run: RunFacts) -> list[Chart | Table | Words]:
     )  # fmt: skip
     return [
         Words([f"{verdict(worst, vectors)}."], strong=True),
-        Words([f"Attacker: {ATTACKER}. The server does not know how many edges there are, so each "
-               f"curve assumes a number of neighbours inside {worst.name}; an organisation's own "
-               "report has its true density."]),
+        Words([advice(worst, vectors),
+               "The server does not know how many edges there are, so each curve assumes a number "
+               f"of neighbours inside {worst.name}; an organisation's own report has its true "
+               "density."]),
         *exposure_charts(targets, vectors),
         sizes,
         saw,
@@ -252,25 +266,29 @@ def _exposure(run: RunFacts) -> list[Chart | Table | Words]:
 def _saw(run: RunFacts) -> str:
     sealed = run.settings.backend != "plain"
     contents = "nothing of their contents" if sealed else "their contents, as the back end is plain"
-    sums = f"of sealed sums {contents}; " if run.offline else ""
+    sums = f"of sealed sums {contents}; " if run.phases else ""
+    training = (
+        "no model, no update and no score of an organisation"
+        if run.settings.sealed
+        else "models, updates and scores of every organisation, as training is plain"
+    )
     return (
-        f"What the server saw: {sums}who takes part, sizes and times of all messages, and what "
-        "training sends to it, which docs/security.md lists."
+        f"What the server saw: {sums}of training {training}; and who takes part, sizes and times "
+        "of all messages. docs/security.md has all of it."
     )
 
 
 def _line(name: str, run: RunFacts) -> tuple[object, ...]:
-    up = sum(run.up.values()) / max(len(run.up), 1) / _MB
     return (
-        name, run.settings.method, source(run), _number(run.test, "accuracy"),
-        _number(run.validation, "accuracy"), len(run.rounds), f"{up:.2f}",
+        name, run.settings.method, source(run), score(run.test, "accuracy"),
+        score(run.validation, "accuracy"), len(run.rounds), f"{_mean(run.up):.2f}",
         f"{sum(run.seconds.values()):.1f}", run.vectors,
     )  # fmt: skip
 
 
 def _bytes_of_runs(names: Sequence[str], runs: Sequence[RunFacts]) -> Chart:
     rows = [
-        {"run": name, "what": what, "mb": sum(found.values()) / max(len(found), 1) / _MB}
+        {"run": name, "what": what, "mb": _mean(found)}
         for name, run in zip(names, runs, strict=True)
         for what, found in (("sent", run.up), ("received", run.down))
     ]
@@ -280,7 +298,7 @@ def _bytes_of_runs(names: Sequence[str], runs: Sequence[RunFacts]) -> Chart:
 
 def _best_of(names: Sequence[str], runs: Sequence[RunFacts], split: str) -> str:
     found = [
-        f"{name} {_number(run.scores.get('accuracy', {}).get(split), 'accuracy')}"
+        f"{name} {score(run.scores.get('accuracy', {}).get(split), 'accuracy')}"
         for name, run in zip(names, runs, strict=True)
     ]
     return f"The models that are kept: {'; '.join(found)}."

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fedlap_app.methods.registry import ALONE
 from fedlap_app.reports.elements import FAIR, GOOD, NEUTRAL, POOR, Figure
 from fedlap_app.reports.exposure import USUAL_DEGREE, Target, exposure_figure
 from fedlap_app.reports.planned import Planned
@@ -10,7 +11,6 @@ from fedlap_app.reports.run_facts import RunFacts
 
 _MB = 1e6
 _CLOSE, _FAR = 2.0, 5.0  # points between validation and test
-_ALONE = "local"
 
 
 def four(run: RunFacts, plan: Planned | None = None) -> list[Figure]:
@@ -50,12 +50,12 @@ def against_what(run: RunFacts) -> Figure:
     if own is None or not others:
         says = "no other method was trained beside it: `fedlap run --compare` or `fedlap compare`"
         return Figure(question, "not compared", says)
-    name = _ALONE if _ALONE in others else max(others, key=lambda each: others[each])
+    name = ALONE if ALONE in others else max(others, key=lambda each: others[each])
     gain = own - others[name]
     told = ", ".join(f"{method} {score:.2f} %" for method, score in others.items())
     seeds = " (one seed)" if run.comparison.get("one_seed") else ""
     worth = "joining helps" if gain > 0 else "joining does not help"
-    if name != _ALONE:
+    if name != ALONE:
         worth = "it is ahead" if gain > 0 else "it is behind"
     tone = GOOD if gain > 0 else POOR
     return Figure(question, f"{gain:+.2f} points over {name}", f"{worth}{seeds}: {told}", tone)

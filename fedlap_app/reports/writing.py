@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedlap_app.api.run import Run, open_run
-from fedlap_app.api.stores import read_model, roots_of
+from fedlap_app.api.stores import roots_of
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.methods.registry import method_class
-from fedlap_app.models import model_file
 from fedlap_app.privacy.policy import SIMULATED, Policy, read_policy
 from fedlap_app.reports import verdicts
 from fedlap_app.reports.comparison import comparison_page
-from fedlap_app.reports.member_facts import MemberFacts, model_in, of_folder, of_part
+from fedlap_app.reports.member_facts import MemberFacts, of_folder, of_part
 from fedlap_app.reports.member_report import member_page
 from fedlap_app.reports.planned import plan_of
-from fedlap_app.reports.run_facts import CONFIG, RunFacts, read_comparison
+from fedlap_app.reports.run_facts import RunFacts, read_comparison
 from fedlap_app.reports.server_report import server_page
+from fedlap_app.store import names
 from fedlap_app.store.files import write_private, write_shared
 
 FILE = "report.html"
@@ -57,7 +57,7 @@ def report(
     if organisation is not None:
         return _own(given, organisation, path)
     target = Path(path).expanduser() if path else folders[0] / FILE
-    if len(folders) == 1 and not (folders[0] / CONFIG).is_file():
+    if len(folders) == 1 and not (folders[0] / names.CONFIG).is_file():
         found = read_comparison(folders[0])
         if not found:
             raise DataError(
@@ -101,9 +101,7 @@ def _own(given: Sequence[Source], name: str, path: str | os.PathLike[str] | None
         )
     part = run.organisations[name]
     stores = [root / part.name for root in roots_of(run.settings, run.folder)]
-    kept = [model_in(store, run.summary["run_id"]) for store in stores]
-    model = next((file for file in kept if file.is_file()), run.folder / model_file.FILE)
-    facts = of_part(part, read_model(model), stores, policy_of(run, part.name))
+    facts = of_part(part, run.kept_by(part), stores, policy_of(run, part.name))
     target = Path(path).expanduser() if path else run.folder / f"report-{part.name}.html"
     return _write_own(facts, target)
 

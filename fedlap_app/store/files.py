@@ -106,14 +106,22 @@ def _exchanged(one: str, other: str) -> bool:
 
 
 def append_lines(path: Path, *lines: str) -> None:
-    """Add lines to a log that only its owner can read; one that is too large begins anew.
+    """Add lines, all or none, to a log that only its owner can read.
 
-    Whoever can send messages can fill a log.
+    One that is too large begins anew: whoever can send messages can fill a log.
     """
-    full = path.exists() and path.stat().st_size > MOST_LOG_BYTES
-    handle = opened(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if full else os.O_APPEND))
-    with os.fdopen(handle, "w" if full else "a", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    handle = opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        before = os.fstat(handle).st_size
+        if before > MOST_LOG_BYTES:
+            before = 0
+            os.ftruncate(handle, before)
+        if os.write(handle, content) < len(content):
+            os.ftruncate(handle, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(handle)
 
 
 def sync(path: str | Path) -> None:

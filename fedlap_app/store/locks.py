@@ -6,7 +6,9 @@ milliseconds: a lock that opens its file anew, as the package filelock does, tak
 
 import fcntl
 import math
+import os
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +20,8 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a")
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+        weakref.finalize(self, os.close, self._file)
 
     def take(self, seconds: float = math.inf, *, waiting: Callable[[], object] = int) -> bool:
         """Take the lock; False: somebody else has held it for so long.

@@ -1,4 +1,4 @@
-"""What the files of a client store are called: whoever writes, reads or cleans asks here.
+"""What files of run folders and stores are called: whoever writes, reads or cleans asks here.
 
 A store has the lock and the marker, four small records, finished results (``basis-HASH``), files
 of jobs before training (``offline-JOB-WHAT``) and of sealed trainings (``training-JOB-WHAT``), a
@@ -7,6 +7,11 @@ folder for who the organisation is (``offline``) and one a job for what outlives
 
 import re
 
+# Of a run folder.
+CONFIG, METRICS, SUMMARY, PRICE = "config.json", "metrics.jsonl", "summary.json", "offline.json"
+ERROR, STATUS, COMPARISON = "error.json", "status.json", "compare.json"
+
+# Of a client store.
 LOCK, MARKER = "lock", "fedlap-store"
 ERRORS = "errors.log"
 CONSENT, BEGUN, RUNS, NOISED = "consent.json", "begun.json", "runs.json", "noised.json"

@@ -50,9 +50,27 @@ def stores_dir() -> Path:
     return home() / "stores"
 
 
-def folder_at(path: str | os.PathLike[str], what: str) -> Path:
+def stores_at(store_dir: str) -> Path:
+    """The same, where a setting may name another folder."""
+    return Path(store_dir).expanduser() if store_dir else stores_dir()
+
+
+def own_store(folder: Path) -> Path:
+    """Store of the organisation whose folder it is, unless its node names another one."""
+    return folder / "store"
+
+
+def path_of(given: str | os.PathLike[str], what: str) -> Path:
+    """The path that the caller named."""
+    try:
+        return Path(given).expanduser().absolute()
+    except (TypeError, RuntimeError):  # RuntimeError: a user without a home
+        raise ConfigError(f"{what} = {given!r} is no path: give a text or a Path") from None
+
+
+def folder_at(given: str | os.PathLike[str], what: str) -> Path:
     """Make a folder that the caller named."""
-    folder = Path(path).expanduser().absolute()
+    folder = path_of(given, what)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -18,9 +18,9 @@ from fedlap_app.api.training import require_organisations, settings_of
 from fedlap_app.api.workplace import folder_at
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server.run_folder import RunFolder
-from fedlap_app.methods.registry import method_class
+from fedlap_app.methods.registry import ALONE, WHOLE_GRAPH, method_class
 from fedlap_app.settings import Settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.studies import compare_table
 from fedlap_app.studies.arrivals import past_and_now
 from fedlap_app.studies.audit.audit import exchanged_vectors, worst_exposure
@@ -32,12 +32,10 @@ from fedlap_app.sums.programs import Krylov
 if TYPE_CHECKING:
     import pandas as pd
 
-FILE = "compare.json"
-METHODS = ("local", "fedavg", "fedlap+", "central")
+METHODS = (ALONE, "fedavg", "fedlap+", WHOLE_GRAPH)
 FEDERATED = METHODS[:-1]
 SEEDS = 5
 Say = Callable[[str], None]
-_BASELINE = "local"
 
 
 def _unsaid(text: str) -> None:
@@ -77,7 +75,7 @@ class Comparison:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``compare.json``, ``compare.csv`` and ``compare.svg`` into a folder."""
         target = folder_at(folder, "folder")
-        RunFolder(target).write_json(FILE, self.report)
+        RunFolder(target).write_json(names.COMPARISON, self.report)
         self.write_csv(target / "compare.csv")
         self.draw(target / "compare.svg")
 
@@ -201,7 +199,7 @@ def compare_beside(run: Run) -> Comparison:
     order += [method for method in found if method not in order]
     chosen = {method: found[method] for method in order}
     made = Comparison(_report(settings, [settings.seed], orgs, chosen))
-    RunFolder(run.folder).write_json(FILE, made.report)
+    RunFolder(run.folder).write_json(names.COMPARISON, made.report)
     return made
 
 
@@ -302,11 +300,11 @@ def _organisations(found: Mapping[str, Sequence[Result]]) -> list[dict[str, Any]
             "organisation": name,
             "means": {method: spread(values).mean for method, values in scores.items()},
         }
-        if _BASELINE in scores:
+        if ALONE in scores:
             row["gains"] = {
-                method: spread(_minus(values, scores[_BASELINE])).row("gain")
+                method: spread(_minus(values, scores[ALONE])).row("gain")
                 for method, values in scores.items()
-                if method != _BASELINE
+                if method != ALONE
             }
         rows.append(row)
     return rows

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedlap_app.methods.registry import ALONE, WHOLE_GRAPH
 from fedlap_app.studies.report_files import check_chart, lines_of, save_chart
 from fedlap_app.studies.variation import ONE_SEED
 
@@ -53,7 +54,7 @@ def answers(report: Mapping[str, Any]) -> list[str]:
     joined = [
         row
         for row in report["differences"]
-        if row["minus"] == "local" and row["method"] != "central" and row["gain_mean"] is not None
+        if row["minus"] == ALONE and row["method"] != WHOLE_GRAPH and row["gain_mean"] is not None
     ]
     return [_answer(row, report["organisations"]) for row in joined]
 

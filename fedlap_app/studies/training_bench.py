@@ -13,9 +13,10 @@ from typing import Any
 from fedlap_app.api.run import Run
 from fedlap_app.api.training import conduct
 from fedlap_app.flower.course import Course
-from fedlap_app.flower.server.run_folder import OFFLINE, offline_file
+from fedlap_app.flower.server.run_folder import offline_file
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 from fedlap_app.sums.programs import Training
 from fedlap_app.sums.training.adder import Adder
 from fedlap_app.sums.training.records import Records
@@ -113,7 +114,7 @@ def _bytes(run: Run) -> int:
     """Bytes of training both ways, the handshake of its sums included."""
     summary = run.summary
     total = sum(int(sum(summary[way].values())) for way in ("bytes_up", "bytes_down"))
-    file = Path(run.folder) / OFFLINE
+    file = Path(run.folder) / names.PRICE
     if file.exists():  # the basis is the same for both
         found = json.loads(file.read_text(encoding="utf-8"))
         total -= int(sum(found["up"].values()) + sum(found["down"].values()))

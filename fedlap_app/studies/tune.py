@@ -15,9 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedlap_app.api.organisations import MEMORY, Organisations
-from fedlap_app.api.training import conduct, require_organisations, settings_of
-from fedlap_app.api.workplace import folder_at, quietly
+from fedlap_app.api.organisations import Organisations
+from fedlap_app.api.training import require_organisations, settings_of
+from fedlap_app.api.workplace import folder_at
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.methods.registry import method_class
@@ -25,6 +25,7 @@ from fedlap_app.settings import Settings
 from fedlap_app.store import places
 from fedlap_app.studies import tune_table
 from fedlap_app.studies.audit.audit import exchanged_vectors
+from fedlap_app.studies.tune_runs import Here, Trainer
 from fedlap_app.studies.tune_space import (
     Changes,
     basis_of,
@@ -57,6 +58,7 @@ class Row:
     val, loss : validation score and loss over all organisations, the mean over the seeds.
     seconds, up : of the trial; bytes that an organisation sent.
     vectors : vectors that were exchanged for it: none where a basis was there.
+    nodes : validation nodes of all organisations.
     """
 
     changes: dict[str, Any]
@@ -65,6 +67,7 @@ class Row:
     seconds: float
     up: float
     vectors: int
+    nodes: int
 
 
 @dataclass(frozen=True)
@@ -140,8 +143,16 @@ def tune(
     """
     require_organisations(orgs)
     chosen = settings_of(orgs, None, preset, settings)
-    search = Search(chosen, orgs, trials, minutes, bases, seeds, _print if progress else _unsaid)
+    require_validation(orgs)
+    say = _print if progress else _unsaid
+    search = Search(chosen, Here(orgs), trials, minutes, bases, seeds, say)
     return search.run(new_folder(chosen) if folder is None else folder_at(folder, "folder"))
+
+
+def require_validation(orgs: Organisations) -> None:
+    """Refuse organisations without anything to choose by."""
+    if not any(part.val_mask.any() for part in orgs):
+        raise DataError("there are no validation nodes to choose by: give some that split")
 
 
 def new_folder(settings: Settings) -> Path:
@@ -164,7 +175,7 @@ class Search:
     """What is tuned, on what, and how long; as of `tune`."""
 
     settings: Settings
-    orgs: Organisations
+    trainer: Trainer
     trials: int = TRIALS
     minutes: float = 0.0
     bases: int = 1
@@ -180,8 +191,6 @@ class Search:
                 f"method = '{self.settings.method}' shares nothing to tune together: take fedlap+, "
                 "fedlap or fedavg"
             )
-        if not self._nodes:
-            raise DataError("there are no validation nodes to choose by: give some that split")
 
     def run(self, folder: Path) -> Tuned:
         """Try, choose, write the preset and the table."""
@@ -205,14 +214,9 @@ class Search:
         (folder / PRESET).write_text(tune_table.preset_of(settings, report), encoding="utf-8")
         return Tuned(settings, folder, report)
 
-    @property
-    def _nodes(self) -> int:
-        """Validation nodes of all organisations."""
-        return sum(int(part.val_mask.sum()) for part in self.orgs)
-
     def _begun(self) -> dict[str, Any]:
         """What trials of one table must have in common."""
-        data = [part.fingerprint() for part in self.orgs]
+        data = self.trainer.about
         return {"settings": self.settings.digest(), "seeds": self.seeds, "data": data}
 
     def _proposals(self, rows: Sequence[Row]) -> Iterator[Changes]:
@@ -238,24 +242,24 @@ class Search:
     def _measure(self, changes: Changes, folder: Path) -> Row:
         """Train with every seed; only validation is looked at."""
         started = time.perf_counter()
-        settings = replace(changed(self.settings, changes), run_dir="", store_dir="")
-        orgs = self.orgs if settings.data == MEMORY else None
-        values, losses, ups, vectors = [], [], [], 0
+        settings = changed(self.settings, changes)
+        values, losses, ups, vectors, nodes = [], [], [], 0, 0
         for seed in range(settings.seed, settings.seed + self.seeds):
-            with quietly(), places.home_at(folder / "home"):
-                run = conduct(replace(settings, seed=seed), orgs=orgs)
-            values.append(_finite(run.score["val"], 0.0))
-            losses.append(_finite(run.summary["loss"]["val"], math.inf))
-            ups.append(sum(run.summary["bytes_up"].values()) / len(self.orgs))
-            if run.offline and not run.offline["reused"]:
+            summary, offline = self.trainer.train(replace(settings, seed=seed), folder)
+            values.append(_finite(summary["score"]["val"], 0.0))
+            losses.append(_finite(summary["loss"]["val"], math.inf))
+            ups.append(_mean([*summary["bytes_up"].values()]))
+            nodes += summary["nodes"]["val"]
+            if offline and not offline["reused"]:
                 vectors += exchanged_vectors(settings)
         seconds = time.perf_counter() - started
-        return Row(dict(changes), _mean(values), _mean(losses), seconds, _mean(ups), vectors)
+        row = dict(changes), _mean(values), _mean(losses), seconds, _mean(ups), vectors
+        return Row(*row, nodes // self.seeds)
 
     def _choice(self, rows: Sequence[Row]) -> Row:
         """The best row, if it leads what was given by more than chance gives away."""
         given, best = rows[0], min(rows, key=_order)
-        error = math.sqrt(max(given.val * (1 - given.val), 0.0) / (self._nodes * self.seeds))
+        error = math.sqrt(max(given.val * (1 - given.val), 0.0) / max(given.nodes * self.seeds, 1))
         return best if best.val - given.val > _LEAD * error else given
 
     def _tell(self, rows: Sequence[Row], seconds: float) -> None:
@@ -270,10 +274,10 @@ class Search:
         bases = {basis_of(changed(self.settings, row.changes)) for row in rows} - {""}
         return {
             "dataset": self.settings.data or self.settings.dataset,
-            "clients": len(self.orgs),
+            "clients": self.trainer.clients,
             "metric": self.settings.metric,
             "seeds": self.seeds,
-            "validation_nodes": self._nodes,
+            "validation_nodes": rows[0].nodes,
             "trials": len(rows),
             "bases": len(bases),
             "vectors": sum(row.vectors for row in rows),

@@ -105,7 +105,8 @@ def _idle(settings: Settings) -> set[str]:
     found = set() if settings.needs_basis else set(_OF_STRUCTURE)
     if settings.has_portfolio:
         found.add("branch-loss")
-        found |= set() if "flat" in settings.readings else {"smoothing"}
+        smoothed = "flat" in settings.readings or "diffused" in settings.readings
+        found |= set() if smoothed else {"smoothing"}
         found |= set() if "diffused" in settings.readings else {"diffusion"}
         found |= set() if "decoupled" in settings.branches else {"hops"}
     else:

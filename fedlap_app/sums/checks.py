@@ -18,7 +18,8 @@ A sum of many parameters has them in 32 bits, two in a word; they are lifted to 
 the same holds for them.
 
 The product needs 61 bits times 64 bits. Both sides are cut into four limbs of 16 bits held as
-float64, whose products a matrix product adds exactly (below 2^53 for 2^21 values a chunk).
+float64, a row for each, whose products a matrix times a row adds exactly (below 2^53 for 2^21
+values a block).
 """
 
 from typing import Any
@@ -33,6 +34,7 @@ PRIME = (1 << 61) - 1
 SLOTS = 3
 _LIMBS = 4
 _LIMB_BITS = 16
+_BLOCK = 2 * CHUNK  # values at once: their limbs and those of their weights stay near the core
 _HALF = 32
 
 Limbs = NDArray[np.float64]
@@ -49,9 +51,8 @@ class Weights:
         self._stream: Stream | None = None
         self._drawn = 0
         self._words = np.empty(0, dtype="<u8")
-        # Limbs take four times as much, so they are made chunk by chunk.
-        self._left: Limbs = np.empty((CHUNK, _LIMBS))
-        self._right: Limbs = np.empty((CHUNK, _LIMBS))
+        # Limbs take four times as much, so they are made block by block.
+        self._left, self._right = limb_room(), limb_room()
 
     def use(self, key: bytes) -> "Weights":
         """Go over to the weights of another step, with a key of 32 bytes."""
@@ -76,11 +77,14 @@ class Weights:
     def _product(self, numbers: NDArray[np.signedinteger[Any]], first: int) -> int:
         """Exact inner product of signed numbers with the weights from the first one on."""
         total = np.zeros((numbers.itemsize // 2, _LIMBS), dtype=np.int64)
-        for start in range(0, numbers.size, CHUNK):
-            left = limbs_of(numbers[start : start + CHUNK], self._left)
-            at, right = first + start, self._right[: len(left)]
-            right[:] = self._words[at : at + len(left)].view("<u2").reshape(right.shape)
-            total += (left.T @ right).astype(np.int64)
+        for start in range(0, numbers.size, _BLOCK):
+            part = numbers[start : start + _BLOCK]
+            at, right = first + start, self._right[:, : part.size]
+            words = self._words[at : at + part.size].view("<u2")
+            for row in range(_LIMBS):
+                right[row] = words[row::_LIMBS]
+            for row, limbs in enumerate(limbs_of(part, self._left)):
+                total[row] += (right @ limbs).astype(np.int64)
         return joined(total)
 
     def _draw(self, count: int) -> None:
@@ -94,14 +98,29 @@ class Weights:
             self._drawn += CHUNK
 
 
+def limb_room() -> Limbs:
+    """Room for the limbs of one block."""
+    return np.empty((_LIMBS, _BLOCK))
+
+
 def limbs_of(numbers: NDArray[np.signedinteger[Any]], room: Limbs) -> Limbs:
-    """Signed numbers cut into limbs, in a part of some room."""
+    """Signed numbers of at most one block cut into rows of limbs, in a part of some room."""
     count = numbers.itemsize // 2
-    limbs = room.reshape(-1)[: numbers.size * count].reshape(numbers.size, count)
-    limbs[:] = numbers.view("<u2").reshape(numbers.size, count)
+    limbs, low = room[:count, : numbers.size], numbers.view("<u2")
+    for row in range(count - 1):
+        limbs[row] = low[row::count]
     # The upper limb of two's complement has the sign.
-    limbs[:, -1] = numbers.view("<i2")[count - 1 :: count]
+    limbs[-1] = numbers.view("<i2")[count - 1 :: count]
     return limbs
+
+
+def sum_of_squares(numbers: NDArray[np.int32]) -> int:
+    """Sum of squares, exact."""
+    room, total = limb_room(), np.zeros((2, 2), dtype=np.int64)
+    for start in range(0, numbers.size, _BLOCK):
+        part = limbs_of(numbers[start : start + _BLOCK], room)
+        total += (part @ part.T).astype(np.int64)
+    return joined(total)
 
 
 def joined(cells: NDArray[np.int64]) -> int:
@@ -153,7 +172,9 @@ def verify(
     found, low, high = (int(word) for word in words[-SLOTS:])
     verify_count(found, count)
     content = words[:-SLOTS].view(np.int64)
-    largest = max(content[narrow:].max(initial=0), -content[narrow:].min(initial=0))
+    # As Python's numbers: the lowest of 64 bits has no opposite among them.
+    wide = content[narrow:]
+    largest = max(int(wide.max(initial=0)), -int(wide.min(initial=0)))
     check = (low + (high << _HALF) - one * count) % PRIME
     if largest > PRIME // 2 or weights.inner_product(content, narrow) != check:
         raise ProtocolError(

@@ -20,7 +20,7 @@ from fedlap_app.sums.header import Place
 from fedlap_app.sums.keyring import KeyRing
 
 EVERYONE = 0xFFFF
-CHUNK = 4096  # words a step: chunk, key stream and zeros together stay in a core's cache
+CHUNK = 8192  # words a step: chunk, key stream and zeros together stay in a core's cache
 _ZEROS = memoryview(bytes(8 * CHUNK))
 _BLOCK = 16
 _SEEN_BYTES = 4

@@ -24,6 +24,7 @@ WEAKER = {
     "backends": ["ckks", "plain"],
     "methods": {"own": "00"},
     "most-feature-moments": 11,
+    "most-walk-columns": 1,
     "training-backends": ["mask", "plain"],
     "two-members": True,
     "list-changes": 3,

@@ -3,6 +3,7 @@
 import itertools
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -24,10 +25,10 @@ def forget_job(scene, name, job):
         path.unlink()
 
 
-def cards_of(scene, hello, fresh, names=None):
+def cards_of(scene, hello, fresh, **changes):
     """Cards for a hello; those of all but the victim are asked for anew."""
-    names = names or scene.names
-    cards = [scene.card(n, hello if n == VICTIM else f"{hello}{fresh}") for n in names]
+    hellos = {name: hello if name == VICTIM else f"{hello}{fresh}" for name in scene.names}
+    cards = [scene.card(name, each, **changes) for name, each in hellos.items()]
     roster = Roster(tuple(sorted(map(read_card, cards), key=lambda card: card.name)))
     return cards, roster.job
 
@@ -120,6 +121,20 @@ def test_jobs_of_a_day_are_counted(scene):
     with pytest.raises(RefusedError, match="jobs-a-day = 2 is reached"):
         scene.run("h3", rounds=3)
     assert scene.contributions(VICTIM).keys().__len__() == 2
+
+
+def test_jobs_for_training_runs_are_counted_too(scene):
+    """Each leaves a ledger: without a limit their folders would fill the disk."""
+    scene.settings = replace(scene.settings, training_backend="mask")
+    scene.add(VICTIM, "policy", "runs-a-day = 1", "jobs-a-day = 0")
+    for number in range(4):
+        cards, job = cards_of(scene, f"h{number}", str(number), program="training")
+        scene.ask(VICTIM, cards_request(job, f"h{number}", cards), program="training")
+    folders = set((scene.store(VICTIM) / "jobs").iterdir())
+    cards, job = cards_of(scene, "h4", "4", program="training")
+    with pytest.raises(RefusedError, match="runs-a-day = 1, 4 jobs for each, is reached"):
+        scene.ask(VICTIM, cards_request(job, "h4", cards), program="training")
+    assert set((scene.store(VICTIM) / "jobs").iterdir()) == folders
 
 
 @pytest.mark.parametrize("hours", [-1, -30, -24 * 4000])

@@ -1,5 +1,6 @@
 """A server of sealed training that asks what it likes and keeps all that it hears."""
 
+import copy
 from dataclasses import replace
 from itertools import combinations
 
@@ -8,10 +9,14 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from client_app.app import app
+from fedlap_app.errors import ProtocolError
+from fedlap_app.flower.client.organisation import _organisations
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.records import to_arrays
 from fedlap_app.flower.server.observer import Unwatched
 from fedlap_app.flower.server.run import run
+from fedlap_app.methods.fedavg import FedAvg
+from fedlap_app.methods.kept import MOST_UNFINISHED
 from fedlap_app.sums.header import Header
 
 from .scene import RefusedError, Scene, is_uniform
@@ -47,11 +52,17 @@ class Recording(InProcessGrid):
 
     def words(self):
         """Header and words of every sealed contribution, in the order in which they came."""
-        for kind, _, content in self.seen:
-            body = content["reply"].get("body", b"") if kind == "train.sealed" else b""
-            if len(body) > 100:
-                header, size = Header.unpack(body)
-                yield header, np.frombuffer(body[size:], "<u8")
+        for kind, sent, content in self.seen:
+            is_turn = kind == "train.sealed" and sent["config"]["kind"] == "turn"
+            if is_turn and content["reply"].get("body"):
+                yield words_of(content)
+
+
+def words_of(content):
+    """Header and words of a sealed contribution."""
+    body = content["reply"]["body"]
+    header, size = Header.unpack(body)
+    return header, np.frombuffer(body[size:], "<u8")
 
 
 def model_of(scene):
@@ -70,11 +81,11 @@ def test_no_model_of_the_server_is_trained_scored_or_kept(sealed, tmp_path, kind
         join_and_send(grid, kind, content)
 
 
-def join_and_send(grid, kind, content):
-    """Replies of all organisations to a message in a run that they have joined."""
+def join_and_send(grid, kind, content, *nodes):
+    """Send a message to some organisations, or all, in a run that they have joined."""
     for ask in (("query.join", RecordDict({"config": ConfigRecord({"version": ""})})),
                 (kind, content)):  # fmt: skip
-        for node in grid.get_node_ids():
+        for node in nodes or grid.get_node_ids():
             (reply,) = grid.send_and_receive([Message(ask[1], node, ask[0])])
             if "refusal" in reply.content:
                 raise RefusedError(reply.content["refusal"]["reason"])
@@ -106,33 +117,108 @@ def test_the_server_gets_names_sizes_and_words_that_say_nothing(sealed, tmp_path
 def test_other_data_of_the_same_sizes_gives_the_same_view(sealed, tmp_path):
     views = []
     for seed in (0, 1):
-        scene = Scene(tmp_path / str(seed), sealed)
+        scene = Scene(tmp_path / str(seed), replace(sealed, rounds=2))
         for name in scene.names if seed else ():
             scramble(scene.folders[name])
-        grid = Recording(scene).train(scene)
-        views.append(
-            [
-                (kind, sorted((key, len(value)) for key, value in content["reply"].items()
-                              if isinstance(value, bytes)))
-                for kind, _, content in grid.seen
-                if kind == "train.sealed"
-            ]
-        )  # fmt: skip
-    assert views[0] == views[1]
+        views.append([seen(*each) for each in Recording(scene).train(scene).seen])
+    assert len(views[0]) > 40
+    for one, other in zip(*views, strict=True):
+        assert one == other
+
+
+def seen(kind, sent, answered):
+    """What a message and its reply look like: records, keys, kinds, lengths, headers, numbers."""
+    return kind, shape_of(sent), shape_of(answered)
+
+
+def shape_of(content):
+    found = []
+    for name, record in sorted(content.items()):
+        assert not isinstance(record, ArrayRecord)
+        for key, value in sorted(record.items()):
+            about = value if isinstance(value, int | float) and key != "run" else type(value)
+            size = len(value) if isinstance(value, bytes | str | list) else 0
+            found.append((name, key, about, size, *header_of(key, value)))
+    return found
+
+
+def header_of(key, value):
+    """Facts of a header, but for the ids of jobs and keys, which are drawn anew in each run."""
+    if key not in ("body", "data") or len(value) < 100:
+        return ()
+    try:
+        header, size = Header.unpack(value)
+    except ProtocolError:
+        return ()  # a message before the first sum
+    named = header._asdict()
+    drawn = {"job", "key_id", "members_hash", "members"}
+    return size, *(str(named[field]) for field in named if field not in drawn)
 
 
 def scramble(folder):
-    """Other features and labels at every node."""
+    """Other features, labels and edges: as many of each."""
     path = folder / "nodes.csv"
     head, *lines = path.read_text().splitlines()
     columns = head.split(",")
     at = [columns.index(name) for name in columns if name in ("label", "split")]
     rows = [line.split(",") for line in lines]
+    rng = np.random.default_rng(5)
     turned = [
-        [rows[(i + 1) % len(rows)][c] if c in at else cell for c, cell in enumerate(row)]
+        [
+            cell if c == 0 else rows[(i + 1) % len(rows)][c] if c in at else f"{rng.normal():.6f}"
+            for c, cell in enumerate(row)
+        ]
         for i, row in enumerate(rows)
     ]
     path.write_text("\n".join([head, *(",".join(row) for row in turned)]) + "\n")
+    # Nodes change places in all edges that other organisations do not see.
+    ids = [row[0] for row in rows]
+    places = dict(zip(ids, rng.permutation(ids), strict=True))
+    path = folder / "edges.csv"
+    head, *lines = path.read_text().splitlines()
+    edges = []
+    for source, target, owner, *rest in (line.split(",") for line in lines):
+        ends = (source, target) if owner else (places[source], places[target])
+        edges.append(",".join([*ends, owner, *rest]))
+    path.write_text("\n".join([head, *edges]) + "\n")
+
+
+class Failing(Recording):
+    """A member falls silent at one turn, and the server dies at another."""
+
+    silent = dies = ()
+
+    def _answer(self, message):
+        config = message.content.get("config", {})
+        turn = config.get("kind"), config.get("stage"), config.get("number")
+        if turn == self.silent and message.metadata.dst_node_id == max(self.get_node_ids()):
+            return None
+        reply = super()._answer(message)
+        if turn == self.dies:
+            raise KeyboardInterrupt
+        return reply
+
+
+def test_attempts_and_restarts_say_nothing_either(sealed, tmp_path):
+    settings = replace(
+        sealed, clients=4, min_clients=3, straggler_timeout=0.2, step_timeout=2.0, self_training=0
+    )
+    scene, found = Scene(tmp_path, settings), {}
+    grid = Failing(scene)
+    grid.silent, grid.dies = ("turn", 0, 2), ("turn", 0, 3)
+    with pytest.raises(KeyboardInterrupt):
+        grid.train(scene)
+    again = Failing(scene).train(scene)
+    for header, words in (*grid.words(), *again.words()):
+        if words.size > 500:
+            found.setdefault((header.sender, *header.place), set()).add(words.tobytes())
+    # Asked again after the restart, a member gives the same bytes.
+    assert all(len(bodies) == 1 for bodies in found.values())
+    assert {attempt for _, _, _, attempt, *_ in found} == {0, 1}
+    for name in scene.names:
+        mine = [np.frombuffer(*each, "<u8") for key, each in found.items() if key[0] == name]
+        for some, others in combinations(mine, 2):
+            assert is_uniform(some - others)
 
 
 class Turned(Recording):
@@ -152,3 +238,45 @@ def test_a_sum_of_its_own_for_one_victim_is_refused_by_it(sealed, tmp_path):
     grid = Turned(scene)
     with pytest.raises(Exception, match=r"bank-00: .*(altered|check slots|pads do not cancel)"):
         grid.train(scene)
+
+
+class Hasty(Recording):
+    """Asks for a round again while it is trained, after other runs have pushed out its run."""
+
+    again = None
+
+    def attack(self, scene):
+        """What two processes of the victim answer to one and the same message."""
+        self.again, (kind, asked, context) = (), self.last
+        _organisations.clear()  # each message of a deployment is a process of its own
+        for _ in range(MOST_UNFINISHED):
+            other = Recording(scene)
+            where = {**asked["config"], "run": other.run.run_id, "kind": "where"}
+            join_and_send(other, kind, RecordDict({"config": ConfigRecord(where)}), context.node_id)
+        message = Message(asked, context.node_id, kind)
+        self.again = words_of(super()._deliver(message, context).content)
+        _organisations.clear()
+
+    def _deliver(self, message, context):
+        metadata = message.metadata
+        self.last = metadata.message_type, copy.deepcopy(message.content), context
+        return super()._deliver(message, context)
+
+
+def test_a_round_that_is_trained_twice_at_once_is_sealed_once(sealed, tmp_path, monkeypatch):
+    """The second process knows no state of the optimiser: other content under the same pads."""
+    scene = Scene(tmp_path, replace(sealed, optimizer_state="keep", self_training=0))
+    grid, honest = Hasty(scene), FedAvg.train
+
+    def train(method, organisation, received, turn):
+        update = honest(method, organisation, received, turn)
+        if (organisation.name, turn.number) == (VICTIM, 2) and grid.again is None:
+            grid.attack(scene)
+        return update
+
+    monkeypatch.setattr(FedAvg, "train", train)
+    grid.train(scene)
+    header, words = grid.again
+    both = [found for known, found in grid.words() if known == header]
+    assert len(both) == 2
+    assert all(np.array_equal(words, found) for found in both)

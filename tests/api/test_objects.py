@@ -6,6 +6,7 @@ from pandas.testing import assert_frame_equal
 from torch import nn
 
 import fedlap_app as fedlap
+from fedlap_app.methods import fedavg as methods
 from fedlap_app.models.networks import DenseLayer
 
 
@@ -21,6 +22,10 @@ class Linear(nn.Module):
         return layer(inputs.x.times(layer.weight), inputs.propagation)
 
 
+class Unnamed(methods.FedAvg):
+    """A method that forgot to have a name of its own."""
+
+
 @pytest.fixture
 def train(orgs):
     quick = {
@@ -30,7 +35,7 @@ def train(orgs):
         "dropout": 0.0,
         "input_dropout": 0.0,
     }
-    return lambda method="fedavg", **more: fedlap.train(orgs, method, **quick, **more)
+    return lambda method="fedavg", **more: fedlap.train(orgs, method, **{**quick, **more})
 
 
 def test_a_model_of_ones_own(train, tmp_path):
@@ -88,6 +93,12 @@ def test_a_strategy_as_an_object(train, given, named):
         ({"model": lambda features, classes: "net"}, "where a torch.nn.Module was expected"),
         ({"model": 3}, "wrong type"),
         ({"model": "Linaer"}, "is not one of"),
+        ({"method": 3}, "method = 3 is none"),
+        ({"method": Unnamed}, "'fedavg' comes with the app"),
+        ({"preset": {"rounds": 2}}, "give the name of one in conf/"),
+        ({"progress": "yes"}, "with step_done and round_done"),
+        ({"store": 3}, "store = 3 is no path"),
+        ({"hidden": [16, "x"]}, "hidden = '16,x'"),
     ],
 )
 def test_what_is_none_is_told(train, given, sentence):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedlap_app as fedlap
-from fedlap_app.errors import DataError
+from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.federation import DataSpec, load_federation
 
 
@@ -21,6 +21,19 @@ def test_a_benchmark_is_that_of_the_command_line(orgs):
 def test_a_wrong_name_names_the_nearest(orgs):
     with pytest.raises(DataError, match="nearest name is 'bank-01'"):
         orgs["bank-1"]
+    for given, kind in ((3, IndexError), (1.5, TypeError), (None, TypeError)):
+        with pytest.raises(kind, match="give a name, or a number below 3"):
+            orgs[given]
+
+
+def test_a_path_or_a_number_of_another_kind_is_told(orgs):
+    for call in (fedlap.read, fedlap.open_run, orgs.save):
+        with pytest.raises(ConfigError, match=" = 3 is no path"):
+            call(3)
+    with pytest.raises(ConfigError, match=r"clients = 2\.5 is not a whole number"):
+        fedlap.load("banks", clients=2.5)
+    found = fedlap.load("banks", clients=np.int64(3), accounts=np.int64(240))
+    assert [part.fingerprint() for part in found] == [part.fingerprint() for part in orgs]
 
 
 def test_the_text_says_who_has_how_much(orgs):

@@ -147,6 +147,44 @@ def test_its_run_is_saved_with_the_data(network, quick, tmp_path):
     assert set(again.predict(orgs.names[1])["id"]) == set(orgs[1].ids)
 
 
+def test_what_a_tensor_may_be_is_read_alike(network):
+    data = pyg(network)
+    expected = whole(fedlap.split(data, clients=3))
+    data.x = data.x.clone().requires_grad_()
+    data.train_mask = data.train_mask.numpy()
+    data.y = [f"group-{label}" for label in data.y.tolist()]
+    for found, known in zip(whole(fedlap.split(data, clients=3)), expected, strict=True):
+        np.testing.assert_array_equal(found, known)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("edge_index", lambda index: None, "no edge_index"),
+        ("edge_index", lambda index: index.T, r"\(2, edges\)"),
+        ("edge_weight", lambda weight: weight[:5], r"the weights \(5,\)"),
+        ("x", lambda x: x[:-1], r"data.x has the shape \(59, 2\)"),
+        ("y", lambda y: torch.stack([y, y], 1), "one class for each of 60"),
+        ("train_mask", lambda mask: torch.stack([mask, mask], 1), "choose one split"),
+    ],
+)
+def test_a_tensor_of_another_shape_is_refused(network, name, change, sentence):
+    data = pyg(network)
+    data.num_nodes = N
+    data[name] = change(data[name])
+    with pytest.raises(DataError, match=sentence):
+        fedlap.split(data)
+
+
+def test_numbers_may_be_numpys_and_missing_ones_are_clustered(network):
+    nodes, edges = frames(network)
+    labels = pd.array([None, *[int(label[-1]) for label in nodes["label"][1:]]], dtype="Int64")
+    nodes = nodes.assign(label=labels, split="", age=[np.nan, *nodes["age"][1:]])
+    orgs = fedlap.split(nodes, edges, clients=np.int64(3), seed=np.int64(2), partition="kmeans")
+    assert type(orgs.seed) is int
+    assert sum(int((part.labels < 0).sum()) for part in orgs) == 1
+
+
 def test_what_is_no_graph_is_told(network):
     nodes, edges = frames(network)
     for data, rest, sentence in (
@@ -160,6 +198,20 @@ def test_what_is_no_graph_is_told(network):
         (nodes, {"edges": edges, "owners": "bank"}, "no column 'bank'"),
         (nodes, {"edges": edges, "clients": 100}, "cannot be divided among 100"),
         (nodes.assign(label=""), {"edges": edges}, "no node has a label"),
+        (nodes.assign(id=7), {"edges": edges}, "node 7 is listed twice"),
+        (nodes.assign(id=[None, *nodes["id"][1:]]), {"edges": edges}, "node number 1 has no id"),
+        (nodes, {"edges": edges.astype(str)}, "names the node '0', .* call it 0"),
+        (nodes, {"edges": edges.assign(weight="much")}, "weight does not hold numbers"),
+        (nodes, {"edges": [(0, 1)]}, "needs a frame of edges"),
+        (nodes.assign(age=pd.Timestamp(0)), {"edges": edges}, "'age' does not hold numbers"),
+        (nodes[["id", "label", "age", "age"]], {"edges": edges}, "two columns 'age'"),
+        (nodes, {"edges": edges, "owners": ["a", None] * 30}, "nobody for node 1"),
+        (nodes, {"edges": edges, "owners": 3}, "owners = 3 is none"),
+        (nodes, {"edges": edges, "features": "age"}, "one text: give a list"),
+        (nodes, {"edges": edges, "clients": "3"}, "clients = '3' is not a whole number"),
+        (nodes, {"edges": edges, "seed": 1.5}, "seed = 1.5 is not a whole number"),
+        (nodes.drop(columns="split"), {"edges": edges, "val_ratio": "x"}, "split 0.1/x/0.8"),
+        (network, {"edges": edges}, "holds edges as well"),
     ):
         with pytest.raises((DataError, ConfigError), match=sentence):
             fedlap.split(data, **rest)

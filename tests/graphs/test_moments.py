@@ -79,7 +79,7 @@ def columns(rng):
 def test_ordinary_columns_have_mean_0_and_deviation_1(columns):
     found, encoding = read(parts_of(graph_of(columns), np.arange(N) % 4))
     rules = [Rule(each) for each in encoding.rule]
-    assert rules == [Rule.LINEAR, Rule.LINEAR, Rule.ASINH, Rule.TWO_VALUES, Rule.ZERO, Rule.KEEP]
+    assert rules == [Rule.LINEAR, Rule.LINEAR, Rule.ASINH, Rule.TWO_VALUES, Rule.ZERO, Rule.SIZED]
     for at in (0, 1):
         x = columns[at]
         assert np.allclose(found[:, at], (x - x.mean()) / x.std(), atol=1e-5)
@@ -87,7 +87,7 @@ def test_ordinary_columns_have_mean_0_and_deviation_1(columns):
     assert 0.7 < found[:, 2].std() <= 1.001
     assert np.array_equal(found[:, 3], columns[3])
     assert not found[:, 4].any()
-    assert np.array_equal(found[:, 5], columns[5].astype(np.float32))
+    assert np.allclose(found[:, 5], columns[5] / 3.0)
 
 
 def test_heavy_tails_are_drawn_in_and_keep_their_order(columns):
@@ -114,6 +114,20 @@ def test_no_unit_and_no_offset_changes_what_is_read(columns, scale, offset):
     plain, _ = read(parts_of(graph_of(some), owner))
     moved, _ = read(parts_of(graph_of([scale * x + offset for x in some]), owner))
     assert np.abs(plain - moved).max() < 1e-3
+
+
+@pytest.mark.parametrize("scale", [4.0, 0.03, 20_000.0])
+def test_no_unit_changes_a_column_that_is_mostly_empty(rng, scale):
+    rare = np.where(np.arange(N) % 70 == 0, 1.0 + np.arange(N) % 8, 0.0)
+    rows = {}
+    for factor in (1.0, scale):
+        parts = parts_of(graph_of([factor * rare, rng.standard_normal(N)]), np.arange(N) % 3)
+        assert all(asks(part) for part in parts)
+        found, encoding = read(parts)
+        assert encoding.rule[0] == Rule.SIZED
+        rows[factor] = found[:, 0]
+    assert np.array_equal(rows[1.0] == 0, rare == 0)
+    assert np.allclose(rows[1.0], rows[scale], rtol=1e-5)
 
 
 def test_an_outlier_does_not_squeeze_the_others(rng):

@@ -18,8 +18,9 @@ from fedlap_app.graphs.ball import ball_of
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.reach import reach_of, walks
 from fedlap_app.methods.base import Schema
+from fedlap_app.methods.hinting import HINT
 from fedlap_app.methods.organisation import Organisation as Real
-from fedlap_app.methods.personal import HINT, likeness
+from fedlap_app.methods.personal import likeness
 from fedlap_app.methods.registry import BUILT_IN, method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.settings import parse_settings
@@ -68,7 +69,7 @@ def test_every_method_trains_and_says_what_it_reveals(orgs, method):
     assert all(each.endswith(".") and len(each) > 15 for each in says)
 
 
-@pytest.mark.parametrize("method", [each for each in OPTIONS if each != "fedlap"] + ["fedgta"])
+@pytest.mark.parametrize("method", [*sorted(OPTIONS.keys() - {"fedlap"}), "fedgta", "fedtad"])
 def test_clients_that_know_nothing_but_their_store_give_the_same_bits(orgs, method, monkeypatch):
     """A process for every message builds the organisation anew from data cache and store."""
     run = trained(orgs, method)
@@ -155,6 +156,13 @@ def test_walks_are_powers_of_the_random_walk_and_rows_keep_the_largest():
         np.testing.assert_allclose(np.sort(row)[-2:], np.sort(full)[-2:])
 
 
+def test_walks_out_of_sealed_sums_train_like_those_read_off_the_graph(orgs):
+    sealed, read = (trained(orgs, "fedstruct", read_walks=each) for each in (False, True))
+    np.testing.assert_allclose(sealed.history.test_loss, read.history.test_loss, rtol=1e-4)
+    for name, value in read.parameters.items():
+        np.testing.assert_allclose(sealed.parameters[name], value, atol=1e-3)
+
+
 def test_rows_of_walks_belong_to_the_parts_own_nodes(orgs):
     parts = list(orgs)
     whole = walks(join(parts).in_adjacency(), 2, 5).toarray()
@@ -227,6 +235,7 @@ def test_what_needs_single_updates_says_so():
     assert {n for n in BUILT_IN if method_class(n).single_updates} == {
         "fedpub",
         "fedgta",
+        "fedtad",
         "fedsage+",
     }
 
@@ -256,6 +265,20 @@ def test_bytes_grow_with_rounds_and_the_model_as_in_the_paper(orgs, method):
     broad = sent(rounds=4, **wide), sent(rounds=2, **wide)
     more = (broad[0][0] - broad[1][0]) / 2
     np.testing.assert_allclose(more - each, 4 * (broad[0][1] - small), rtol=0.05)
+
+
+def test_rows_of_fedlap_cost_their_width_times_the_nodes_held_in_every_round(orgs):
+    """O(E K d n) beside the model: of own nodes and of copies of foreign ones."""
+
+    def sent(width):
+        run = trained(orgs, "fedlap", structure_width=width, patience=0)
+        bias = sum(v.size for name, v in run.parameters.items() if name != "rows")
+        return np.array([run.summary["bytes_up"][part.name] for part in orgs]) - 2 * 4 * bias
+
+    four, eight, twelve = sent(4), sent(8), sent(12)
+    held = np.array([part.num_nodes + part.num_external for part in orgs])
+    np.testing.assert_allclose(eight - four, 2 * 4 * 4 * held, rtol=0.02)
+    np.testing.assert_allclose(twelve - eight, 2 * 4 * 4 * held, rtol=0.02)
 
 
 def test_a_saved_run_predicts_with_its_sums(orgs, tmp_path):

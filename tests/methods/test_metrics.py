@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from fedlap_app.methods.fedavg import FedAvg
 from fedlap_app.methods.scores import (
+    Best,
     Layout,
     average_precision,
     by_metric,
@@ -18,6 +20,7 @@ from fedlap_app.methods.scores import (
 )
 from fedlap_app.models.evaluation import Evaluation, SplitScores, bin_of, histogram_of
 from fedlap_app.models.options import SCORE_BINS as BINS
+from fedlap_app.settings import parse_settings
 
 LAYOUT = Layout(3, BINS)
 
@@ -99,6 +102,22 @@ def test_rounds_are_judged_by_the_metric() -> None:
     better = {"val_accuracy": 0.8, "val_roc_auc": 0.7, "val_loss": 0.2}
     assert is_better(better, worse, "roc-auc")
     assert not is_better(better, worse)
+
+
+def test_rounds_of_a_portfolio_are_judged_by_their_loss_as_well() -> None:
+    lucky = {"val_accuracy": 0.80, "val_loss": 0.70}
+    later = {"val_accuracy": 0.79, "val_loss": 0.65}
+    several = FedAvg.of(parse_settings({"method": "fedavg"}))
+    single = FedAvg.of(parse_settings({"method": "fedavg", "model": "sage"}))
+    by_area = FedAvg.of(parse_settings({"method": "fedavg", "metric": "roc-auc"}))
+    for method, share in ((several, 0.5), (single, 0.0), (by_area, 0.0)):
+        assert Best.of(method).loss_share == share
+    best, first = Best.of(several), Best.of(single)
+    assert best.takes(1, lucky)
+    assert best.takes(2, later)
+    assert first.takes(1, lucky)
+    assert not first.takes(2, later)
+    assert best.is_ahead_of(first)
 
 
 def test_the_training_loss_comes_first() -> None:

@@ -110,6 +110,14 @@ def test_wrong_options_and_names_are_told(orgs, focal):
         fedlap.register(Impostor)
 
 
+def test_an_installed_method_cannot_pass_under_a_name_of_the_app(installed):
+    """A policy asks for no hash of what comes with the app."""
+    code = EXAMPLE.read_text(encoding="utf-8").replace('= "focal"', '= "fedavg"')
+    installed.write_text(code, encoding="utf-8")
+    with pytest.raises(ConfigError, match="installed method 'focal' calls itself 'fedavg'"):
+        small()
+
+
 def test_its_options_are_on_the_command_line(focal):
     def said(*words):
         result = CliRunner().invoke(main, ["train", "--method", "focal", *words])

@@ -81,7 +81,7 @@ def test_scores_of_single_organisations_in_the_files_of_a_run_reach_no_page(run,
 def test_an_organisation_s_report_says_its_own_accuracy_and_what_it_gave(run):
     part = run.organisations[0]
     stores = [run.place.folder / "stores" / part.name]
-    facts = of_part(part, run._model_file_of(part), stores, policy_of(run, part.name))
+    facts = of_part(part, run.kept_by(part), stores, policy_of(run, part.name))
     table = run.predict(part.name)
     test = table[table.split == "test"]
     shown = figures(facts)[0].value

@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 
 import fedlap_app as fedlap
-from fedlap_app.errors import ConfigError, DataError
+from fedlap_app.api.training import conduct
+from fedlap_app.api.workplace import folder_at, quietly
+from fedlap_app.errors import ConfigError, DataError, RunError
+from fedlap_app.flower.submission import Flower
+from fedlap_app.knobs import key_of
 from fedlap_app.presets import read_preset
 from fedlap_app.settings import parse_settings
-from fedlap_app.studies import tune as module
+from fedlap_app.studies import tune_runs
 from fedlap_app.studies.tune import Row, Search
+from fedlap_app.studies.tune_runs import COMPLETED, Here, Runs
 from fedlap_app.studies.tune_space import basis_of, changed, neighbours, portfolio
 
 QUICK: dict[str, Any] = {
@@ -54,9 +59,9 @@ def test_it_goes_on_where_it_was_stopped(
     table = tmp_path / "parts" / "trials.jsonl"
     table.write_text(table.read_text() + '{"changes": {"hops"')  # killed while it wrote
     trained = []
-    conduct = module.conduct
+    conduct = tune_runs.conduct
     monkeypatch.setattr(
-        module, "conduct", lambda *given, **more: trained.append(1) or conduct(*given, **more)
+        tune_runs, "conduct", lambda *given, **more: trained.append(1) or conduct(*given, **more)
     )
     again = fedlap.tune(orgs, trials=12, folder=tmp_path / "parts", **QUICK)
     assert len(trained) == 8
@@ -69,6 +74,43 @@ def test_it_goes_on_where_it_was_stopped(
 
 def _known(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["changes"], row["val"], row["loss"], row["vectors"], row["chosen"]
+
+
+class SamePlace(Flower):
+    """A SuperLink whose runs are trained here, or fail."""
+
+    def __init__(self, folder: Path, status: str = COMPLETED) -> None:
+        super().__init__(folder, folder)
+        self.status, self.values = status, list[Any]()
+
+    def submit(self, config: Any, nodes: int) -> int:
+        self.values.append(config)
+        with quietly():
+            return int(conduct(parse_settings(config)).summary["run_id"])
+
+    def wait(self, run_id: int, timeout: float) -> str:
+        return self.status
+
+
+def test_runs_of_flower_give_the_same_trials(
+    orgs: fedlap.Organisations, tmp_path: Path, own_home: Path
+) -> None:
+    settings = parse_settings(
+        {"accounts": 240, "clients": 3} | {key_of(k): value for k, value in QUICK.items()}
+    )
+    flower = SamePlace(tmp_path)
+    found = Search(settings, Runs(flower, 3, 1.0), 3).run(tmp_path)
+    here = fedlap.tune(orgs, trials=3, folder=tmp_path / "here", **QUICK)
+    assert [_known(row) for row in found.report["rows"]] == [
+        _known(row) for row in here.report["rows"]
+    ]
+    assert found.report["clients"] == 3
+    assert found.report["vectors"] == 12
+    # What a run is not told has its default there.
+    assert {**settings.to_config(), **flower.values[0]} == settings.to_config()
+    failing = Runs(SamePlace(tmp_path, "finished:failed"), 3, 1.0)
+    with pytest.raises(RunError, match="of a trial failed"):
+        Search(settings, failing, 1).run(folder_at(tmp_path / "other", "folder"))
 
 
 def test_no_test_score_is_seen(
@@ -95,9 +137,9 @@ def _of(parts: list[Any], orgs: fedlap.Organisations) -> fedlap.Organisations:
 
 
 def test_the_choice_must_lead_by_more_than_chance(orgs: fedlap.Organisations) -> None:
-    search = Search(parse_settings({"clients": 3}), orgs)
-    given = Row({}, 0.8, 0.5, 1.0, 1.0, 0)
-    error = (0.8 * 0.2 / sum(int(part.val_mask.sum()) for part in orgs)) ** 0.5
+    search = Search(parse_settings({"clients": 3}), Here(orgs))
+    given = Row({}, 0.8, 0.5, 1.0, 1.0, 0, 24)
+    error = (0.8 * 0.2 / 24) ** 0.5
     near = replace(given, changes={"hops": 1}, val=0.8 + 0.4 * error)
     far = replace(given, changes={"hops": 0}, val=0.8 + 0.6 * error)
     assert search._choice([given, near]) is given

@@ -69,6 +69,16 @@ def test_a_change_that_is_zero_modulo_the_prime_leaves_the_range(honest, change)
         verify(Weights().use(KEY), ONE, honest, 40)
 
 
+def test_the_lowest_number_is_out_of_the_range_too():
+    """Four times the prime more makes of a 4 the only number whose opposite is itself."""
+    words = np.append([4, 5], [0, 0, 0]).view(np.uint64)
+    fill(Weights().use(KEY), ONE, words)
+    words[0] += np.uint64(4 * PRIME)
+    assert words[0] == 2**63
+    with pytest.raises(ProtocolError, match="altered"):
+        verify(Weights().use(KEY), ONE, words, 1)
+
+
 def test_other_weights_are_found_even_for_zeros(honest):
     with pytest.raises(ProtocolError, match="altered"):
         verify(Weights().use(b"W" * 32), ONE, honest, 40)

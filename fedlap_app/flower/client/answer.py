@@ -149,7 +149,7 @@ def _details_folder(context: Context) -> Path:
     for key in own:
         folder = Path(str(context.node_config[key]))
         if folder.is_dir():
-            return folder if key == "store-dir" else folder / "store"
+            return folder if key == "store-dir" else places.own_store(folder)
     # The run says where the stores of a simulation are, and of nothing else.
     root = (not own and context.run_config.get("store-dir")) or places.stores_dir()
     return Path(str(root)) / f"partition-{context.node_config.get('partition-id', 'unknown')}"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.methods.kept import kept_jobs
-from fedlap_app.store import names
+from fedlap_app.store import names, places
 from fedlap_app.store.folders import Store
 from fedlap_app.sums.identity import is_identity_file
 from fedlap_app.sums.programs import PROGRAMS
@@ -77,7 +77,7 @@ class Item:
 
 def store_of(folder: Path) -> Path:
     """The store that a folder is or, if it is an organisation's folder, that it holds."""
-    root = folder / "store" if (folder / "org.toml").exists() else folder
+    root = places.own_store(folder) if (folder / "org.toml").exists() else folder
     if not is_store(root):
         raise ConfigError(
             f"{folder} is neither a client store nor an organisation folder with one: name the "

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from flwr.app import Context
@@ -11,6 +12,7 @@ from fedlap_app.flower.server.parts import Parts, subgraphs_of
 from fedlap_app.graphs.federation import load_member
 from fedlap_app.graphs.folder import federation_folders, read_folder
 from fedlap_app.graphs.subgraph import Subgraph
+from fedlap_app.knobs import Value
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.privacy.federation import FILE as FEDERATION_FILE
 from fedlap_app.privacy.pins import org_pins
@@ -51,7 +53,9 @@ def organisation_of(context: Context) -> Organisation:
     """
     if isinstance(context, Seat):
         return context.organisation
-    settings = parse_settings(context.run_config)
+    # With its type, as True, 1 and 1.0 are one key.
+    said = sorted((key, type(value), value) for key, value in context.run_config.items())
+    settings = _settings(tuple(said))
     key = _identity(context, settings)
     if key in _organisations:
         _organisations.move_to_end(key)
@@ -61,6 +65,12 @@ def organisation_of(context: Context) -> Organisation:
     while len(_organisations) > _CACHED:
         _organisations.popitem(last=False)
     return organisation
+
+
+@lru_cache(maxsize=_CACHED)
+def _settings(said: tuple[tuple[str, type, Value], ...]) -> Settings:
+    """Settings of a run configuration, which comes with every message; bad ones are not kept."""
+    return parse_settings({key: value for key, _, value in said})
 
 
 def _identity(context: Context, settings: Settings) -> Hashable:
@@ -114,7 +124,7 @@ def hand_over(
     parts : sequence of Part
         What all of them hold.
     """
-    store = Store(_simulated_root(settings, subgraph.name))
+    store = Store(places.stores_at(settings.store_dir) / subgraph.name)
     return _simulated(subgraph, settings, store, folder, lambda: subgraphs_of(settings, parts))
 
 
@@ -185,10 +195,5 @@ def _store_root(context: Context, settings: Settings, name: str) -> Path:
     if "store-dir" in context.node_config:
         return Path(str(context.node_config["store-dir"]))
     if "data-dir" in context.node_config:
-        return Path(str(context.node_config["data-dir"])) / "store"
-    return _simulated_root(settings, name)
-
-
-def _simulated_root(settings: Settings, name: str) -> Path:
-    root = Path(settings.store_dir) if settings.store_dir else places.stores_dir()
-    return root / name
+        return places.own_store(Path(str(context.node_config["data-dir"])))
+    return places.stores_at(settings.store_dir) / name

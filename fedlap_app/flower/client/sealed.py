@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from flwr.app import RecordDict
 
 from fedlap_app.errors import ProtocolError, RunError
@@ -34,17 +33,15 @@ def step(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
     """Answer one message of sealed training."""
     asked = Asked.read(content)
     ration.admit_sealed(organisation, run, asked.task)
-    with organisation.store.lock():
-        last_words = TrainingState.last_words(organisation, asked.job)
-        if last_words and asked.kind == PUBLISH:
-            return Answer(last_words).record()
-        state = _state(organisation, asked)
     handle = {WHERE: _where, WEIGH: _weigh, TURN: _turn, PUBLISH: _publish}[asked.kind]
-    return handle(organisation, state, asked).record()
+    return handle(organisation, asked).record()
 
 
 def _state(organisation: Organisation, asked: Asked) -> TrainingState:
-    """The job as the store has it; it stays in memory as long as nobody else writes there."""
+    """The job as the store has it; it stays in memory as long as nobody else writes there.
+
+    Whoever has let go of the store's lock looks again: another process may have gone on meanwhile.
+    """
     found = _states.get(organisation)
     if found is None or not found.is_of(asked.job, asked.task):
         found = TrainingState(organisation, asked.job, asked.task)
@@ -52,8 +49,10 @@ def _state(organisation: Organisation, asked: Asked) -> TrainingState:
     return found
 
 
-def _where(organisation: Organisation, state: TrainingState, asked: Asked) -> Answer:
+def _where(organisation: Organisation, asked: Asked) -> Answer:
     """Where this member is, for a server that goes on with a job."""
+    with organisation.store.lock():
+        state = _state(organisation, asked)
     job = state.job
     facts: dict[str, Any] = {"home": state.home.run}
     if (settled := job.settled) is not None:
@@ -63,9 +62,10 @@ def _where(organisation: Organisation, state: TrainingState, asked: Asked) -> An
     return Answer(facts=facts)
 
 
-def _weigh(organisation: Organisation, state: TrainingState, asked: Asked) -> Answer:
+def _weigh(organisation: Organisation, asked: Asked) -> Answer:
     """The sealed weight for a member list; a new stage begins with it."""
     with organisation.store.lock():
+        state = _state(organisation, asked)
         state.take(asked)
         turn = asked.turn
         state.begin(turn.stage)
@@ -77,11 +77,12 @@ def _weigh(organisation: Organisation, state: TrainingState, asked: Asked) -> An
         return Answer(body, state.job.mark)
 
 
-def _turn(organisation: Organisation, state: TrainingState, asked: Asked) -> Answer:
+def _turn(organisation: Organisation, asked: Asked) -> Answer:
     """Take in what came, then seal the own part of the turn."""
     turn, rounds = asked.turn, organisation.settings.rounds
     is_listed = organisation.name in turn.members
     with organisation.store.lock():
+        state = _state(organisation, asked)
         state.take(asked)
         if not is_listed:  # who was left out may have missed how the stage began
             state.begin(turn.stage)
@@ -95,18 +96,26 @@ def _turn(organisation: Organisation, state: TrainingState, asked: Asked) -> Ans
             return Answer(mark=mark, facts={"over": True})
     if not is_listed and turn.number != rounds + KEPT:
         return Answer(mark=mark)
+    trained: Named = {}
     if turn.number <= rounds:
-        change, scores = _trained(organisation, state, turn)
+        trained, scores = _trained(organisation, state, turn)
     elif turn.number == rounds + LAST:
-        change, scores = {}, _scored(organisation, state)
+        scores = _scored(organisation, state)
     else:
-        change, scores = {}, _kept(organisation, state, turn, asked.task)
+        scores = _kept(organisation, state, turn, asked.task)
     if not is_listed:
         return Answer(mark=mark)
     with organisation.store.lock():
+        state = _state(organisation, asked)
+        if state.job.mark != mark:
+            raise ProtocolError(
+                f"Round {turn.number} of stage {turn.stage} was asked for twice at once, and what "
+                "followed it has begun; go on from there."
+            )
         if turn.number <= rounds:
             training_ledger.count_noise(organisation)
-        body = state.job.seal(turn, change, scores)
+        # What another process has sealed by now comes first.
+        body = state.job.seal(turn, trained, scores, state.model)
         training_ledger.enter_sealed(organisation, state.home, turn, state.job)
     return Answer(body, mark)
 
@@ -118,9 +127,12 @@ def _weight(organisation: Organisation) -> float:
     return float(organisation.method.weight(organisation))
 
 
-def _publish(organisation: Organisation, state: TrainingState, asked: Asked) -> Answer:
+def _publish(organisation: Organisation, asked: Asked) -> Answer:
     """Take in the scores of the kept model; tell what may be told of them."""
     with organisation.store.lock():
+        if last_words := TrainingState.last_words(organisation, asked.job):
+            return Answer(last_words)
+        state = _state(organisation, asked)
         state.take(asked)
         body = state.released()
         last = asked.turn.stage == organisation.settings.self_training
@@ -137,7 +149,7 @@ def _publish(organisation: Organisation, state: TrainingState, asked: Asked) -> 
 def _trained(
     organisation: Organisation, state: TrainingState, turn: Turn
 ) -> tuple[Named, list[float]]:
-    """What training changes, and the scores of the model before."""
+    """The trained model, and the scores of the one before."""
     method, received = organisation.method, state.model
     task = replace(state.home, stage=turn.stage)
     moments = None
@@ -156,12 +168,10 @@ def _trained(
             "round, which no sealed sum holds: set training-backend = 'plain', which the policy "
             "of every organisation must allow (training-backends)"
         )
-    trained = update.records[MODEL]
-    change = {
-        name: np.subtract(trained[name], value, dtype=np.float64)
-        for name, value in received.items()
-    }
-    return change, [*addable(pack_all(update.scores), state.course.layout), *update.sums]
+    return update.records[MODEL], [
+        *addable(pack_all(update.scores), state.course.layout),
+        *update.sums,
+    ]
 
 
 def _seed(organisation: Organisation, turn: Turn) -> int | None:
@@ -180,7 +190,8 @@ def _scored(organisation: Organisation, state: TrainingState) -> list[float]:
     settings = organisation.settings
     with one_thread():
         inputs = organisation.inputs(replace(state.home, stage=state.stage))
-        load_parameters(organisation.model, state.model)
+        received = organisation.method.received(organisation, {MODEL: state.model})
+        load_parameters(organisation.model, received)
         found, sums = scored(organisation.model, inputs, bins=settings.score_bins)
     return [*addable(pack_all(found), state.course.layout), *sums]
 
@@ -197,7 +208,8 @@ def _kept(organisation: Organisation, state: TrainingState, turn: Turn, task: Ta
     parameters = state.kept_model()
     with one_thread():
         inputs = organisation.inputs(home)
-        load_parameters(organisation.model, parameters)
+        received = method.received(organisation, {MODEL: parameters})
+        load_parameters(organisation.model, received)
         predicted = log_probabilities_of(organisation.model, inputs)
     evaluation = score(predicted, inputs, bins=settings.score_bins)
     keep_model(organisation, task, method.kept(organisation, parameters), evaluation)

@@ -3,7 +3,6 @@
 Models travel in the clear but for TLS: the server reads each update, all read their average.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
@@ -14,6 +13,7 @@ from flwr.app import ArrayRecord, MetricRecord, RecordDict
 from fedlap_app.methods.base import MODEL, Method
 from fedlap_app.methods.kept import training_job
 from fedlap_app.methods.organisation import Organisation
+from fedlap_app.methods.scores import SPLITS
 from fedlap_app.methods.task import Late, Task
 from fedlap_app.privacy.accounting import Released
 from fedlap_app.privacy.ledger import (
@@ -31,6 +31,7 @@ from fedlap_app.privacy.ledger import (
 from fedlap_app.store.packing import Data, unpack
 from fedlap_app.sums.training.agreed import KEPT, Turn
 from fedlap_app.sums.training.job import TrainingJob
+from fedlap_app.sums.training.publication import told_splits
 
 
 def enter(
@@ -126,9 +127,8 @@ def _sealed(job: TrainingJob, turn: Turn) -> Iterator[Entry]:
 def _published(data: Data) -> Iterator[Entry]:
     """What the server is told at the end of a stage."""
     parts = unpack(data)
-    yield Entry(
-        SENT, "published counts", (SERVER,), (), (), 1, 2 * len(json.loads(bytes(parts[0])))
-    )
+    values = 2 * told_splits(parts[0], len(SPLITS)) if len(parts[0]) else 0
+    yield Entry(SENT, "published counts", (SERVER,), (), (), 1, values)
     if len(parts) > 1:
         yield Entry(SENT, "published model", (SERVER,), (), (), 1, 1)
 

@@ -14,6 +14,7 @@ from fedlap_app.flower.course import Course, Standing, Taken, pack_standing, unp
 from fedlap_app.flower.first_model import earlier_model
 from fedlap_app.methods.kept import ROUNDS, training_job
 from fedlap_app.methods.organisation import Organisation
+from fedlap_app.methods.scores import SPLITS
 from fedlap_app.methods.step import MODEL, State
 from fedlap_app.methods.task import Task
 from fedlap_app.privacy.policy import Policy
@@ -25,7 +26,7 @@ from fedlap_app.sums.programs import Training
 from fedlap_app.sums.training.agreed import Limits, Turn
 from fedlap_app.sums.training.job import TrainingJob
 from fedlap_app.sums.training.kept_keys import TrainingFiles, job_files
-from fedlap_app.sums.training.publication import released
+from fedlap_app.sums.training.publication import Counts
 
 _HOME, _BEST, _KEPT, _SAID = names.HOME, names.BEST, names.KEPT, names.SAID
 Model = Mapping[str, NDArray[Any]]
@@ -52,7 +53,9 @@ class TrainingState:
             organisation.store.root, durable=organisation.deployed
         )
         self._found = task.found
-        self.course = Course(organisation.method, organisation.shape, _earlier(organisation))
+        self.course = Course(
+            organisation.method, organisation.shape_in(task), _earlier(organisation)
+        )
         about = (part for pair in sorted(task.found.items()) for part in pair)
         self.job = TrainingJob(
             self._keys.of_job(job).keys,
@@ -107,7 +110,8 @@ class TrainingState:
         settled = self.job.settled
         if settled is not None and settled.stage == stage:
             return
-        standing = Standing(kept=self.standing.kept) if settled else Standing()
+        before = self.standing
+        standing = Standing(kept=before.kept, told=before.told) if settled else Standing()
         self.job.begin(stage, pack_standing(standing, self.course.first(stage)))
         self._read()
 
@@ -151,20 +155,24 @@ class TrainingState:
 
     def released(self) -> bytes:
         """What the server may know of the scores of the stage, and of the model."""
-        organisation = self._organisation
-        counts = self.standing.counts or {}
-        if not organisation.settings.publish_scores:
-            counts = {}
-        told = released(
-            {split: (float(n), float(k)) for split, (n, k) in counts.items()},
-            organisation.policy.least_published_nodes,
-        )
-        if not organisation.settings.publish_model:
-            return pack(told)
+        organisation, listed = self._organisation, self.job.listed
+        settings, counts = organisation.settings, self.standing.counts
+        if counts is None:
+            raise ProtocolError("The kept model was not scored yet; the message came too early.")
+        if listed is None or organisation.name not in listed.members:
+            return pack(b"")
+        least = organisation.policy.least_published_nodes
+        told = [
+            Counts(*found) if settings.publish_scores and found[0] >= least else None
+            for found in (counts.get(split, (-1, 0)) for split in SPLITS)
+        ]
+        share = self.job.tell(told)
+        if not settings.publish_model:
+            return pack(share)
         # One member sends the model, the others its digest.
         content = pack_arrays(dict(self.kept_model()))
-        mine = self.job.listed is not None and self.job.listed.members[0] == organisation.name
-        return pack(told, digest("model", content), content if mine else b"")
+        mine = listed.members[0] == organisation.name
+        return pack(share, digest("model", content), content if mine else b"")
 
     def note(self, row: Mapping[str, Any]) -> None:
         """Write down what the organisation may know, for its own eyes."""

@@ -14,6 +14,7 @@ from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.logs import use_logs_as_asked
 from fedlap_app.relevance import refuse_unread
 from fedlap_app.settings import Settings, parse_settings
+from fedlap_app.store import names
 
 use_logs_as_asked()
 logging.getLogger("flwr").addFilter(lambda record: not is_chatter(record))
@@ -41,5 +42,5 @@ def _settings(grid: Grid, context: Context) -> Settings:
         return parse_settings(refuse_unread(context.run_config))
     except ConfigError as error:
         folder = RunFolder.create(Settings(), grid.run.run_id)
-        folder.write_json("error.json", {"error": str(error)})
+        folder.write_json(names.ERROR, {"error": str(error)})
         raise

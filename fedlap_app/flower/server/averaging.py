@@ -121,7 +121,7 @@ def train_together(
         rounds = Rounds(grid, members, method, Task(grid.run.run_id, stage, jobs), layout)
         fresh = method.start(schema, stage_seed(settings.seed, stage), found)
         start = begun_with(fresh, earlier)
-        best = Best(settings.patience, settings.metric, settings.kept_round == "last")
+        best = Best.of(method)
         progress = Progress(method, stage, folder, observer, best, layout)
         _train(rounds, start, progress)
         if kept is None or progress.best.is_ahead_of(kept.best):

@@ -5,7 +5,7 @@ from typing import Any
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.outcome import Outcome, StageScores
 from fedlap_app.flower.server.parts import Parts, subgraphs_of
-from fedlap_app.flower.server.run_folder import CONFIG, RunFolder
+from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.schema import schema_digest
@@ -15,6 +15,7 @@ from fedlap_app.methods.local import Local
 from fedlap_app.methods.registry import method_class
 from fedlap_app.methods.scores import Layout, pack, total, unpack
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 
 
 def run_central(
@@ -23,7 +24,7 @@ def run_central(
     """Train one model on the whole graph and write the run folder."""
     clock = Clock()
     folder = RunFolder.create(settings, run_id)
-    folder.write_json(CONFIG, settings.to_config())
+    folder.write_json(names.CONFIG, settings.to_config())
     whole = join(subgraphs_of(settings, parts))
     method = method_class(settings.method).of(settings)
     assert isinstance(method, Local), "a method that needs all data in one place trains alone"

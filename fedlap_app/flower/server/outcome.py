@@ -34,6 +34,15 @@ class StageScores:
         totals = total(list(self.clients.values()))
         return {split: totals[f"{split}_accuracy"] for split in SPLITS}
 
+    def nodes(self) -> dict[str, int]:
+        """Scored nodes per split of all organisations."""
+        if not self.clients:
+            return {split: self.published.get(split, (0, 0))[0] for split in SPLITS}
+        counts = {
+            split: [each[f"{split}-count"] for each in self.clients.values()] for split in SPLITS
+        }
+        return {split: int(sum(each)) for split, each in counts.items()}
+
     def summary(self) -> dict[str, Any]:
         """What the summary of a run says about the stage."""
         best = {"best_stage": self.best_stage, "best_round": self.best_round}
@@ -71,6 +80,7 @@ class Outcome:
         """Scores over all organisations and for each of them."""
         totals = total(list(self.clients.values()))
         return {
+            "nodes": self.stages[-1].nodes(),
             "accuracy": self.stages[-1].accuracy(),
             "loss": {split: totals[f"{split}_loss"] for split in SPLITS},
             "macro_f1": {split: totals[f"{split}_macro_f1"] for split in SPLITS},

@@ -17,20 +17,21 @@ from fedlap_app.flower.server.federation import gather, reads_together
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.offline import LogProgress, run_offline
 from fedlap_app.flower.server.price import OfflineOutcome
-from fedlap_app.flower.server.run_folder import CONFIG, RunFolder, offline_file
+from fedlap_app.flower.server.run_folder import RunFolder, offline_file
 from fedlap_app.flower.server.sealed import train_sealed
 from fedlap_app.flower.server.status import Board, BoardObserver
 from fedlap_app.flower.server.summary import Clock, write_summary
 from fedlap_app.flower.steps import require_sealable
 from fedlap_app.methods.registry import distributed, method_class
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 from fedlap_app.sums.programs import FeatureMoments
 
 
 def run(grid: Grid, settings: Settings, observer: Observer) -> dict[str, Any]:
     """Run the method of the settings and return the summary, which is also on disk."""
     folder = RunFolder.create(settings, grid.run.run_id)
-    folder.write_json(CONFIG, settings.to_config())
+    folder.write_json(names.CONFIG, settings.to_config())
     log(INFO, "Run folder: %s", folder.path)
     patient = MemberGrid(PollingGrid(grid, settings.step_timeout))
     board = Board(folder, patient)
@@ -57,7 +58,7 @@ def _note_end(folder: RunFolder, board: Board, error: BaseException) -> None:
         if folder.finished:  # the signal came after the last file of the run
             board.end("finished")
             return
-        folder.write_json("error.json", {"error": reason})
+        folder.write_json(names.ERROR, {"error": reason})
         board.end("stopped" if stopped else "failed", reason)
 
 

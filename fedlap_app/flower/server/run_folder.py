@@ -12,7 +12,7 @@ from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.models import model_file
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
-from fedlap_app.store import places
+from fedlap_app.store import names, places
 from fedlap_app.store.files import write_shared
 from fedlap_app.sums.programs import Krylov
 
@@ -23,14 +23,9 @@ def root_of(settings: Settings) -> Path:
     return root.absolute()
 
 
-CONFIG, METRICS, OFFLINE, SUMMARY = (
-    "config.json", "metrics.jsonl", "offline.json", "summary.json",
-)  # fmt: skip
-
-
 def offline_file(program: str) -> str:
     """Where the price of a program before training is."""
-    return OFFLINE if program == Krylov.name else f"offline-{program}.json"
+    return names.PRICE if program == Krylov.name else f"offline-{program}.json"
 
 
 class RunFolder:
@@ -68,7 +63,7 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether the run came to its end: the summary is its last file."""
-        return (self.path / SUMMARY).exists()
+        return (self.path / names.SUMMARY).exists()
 
     def read_json(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
         """Read a file of the run."""
@@ -80,7 +75,7 @@ class RunFolder:
     def add_round(self, row: Mapping[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``."""
         line = (json.dumps(_jsonable(row), allow_nan=False) + "\n").encode()
-        with (self.path / METRICS).open("ab", buffering=0) as handle:
+        with (self.path / names.METRICS).open("ab", buffering=0) as handle:
             before, done = handle.seek(0, os.SEEK_END), 0
             try:
                 while done < len(line):
@@ -91,7 +86,7 @@ class RunFolder:
 
     def read_rounds(self) -> list[dict[str, Any]]:
         """The lines of ``metrics.jsonl``; none when no round was finished."""
-        path = self.path / METRICS
+        path = self.path / names.METRICS
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]
 

@@ -29,6 +29,7 @@ from fedlap_app.flower.server.window import Window
 from fedlap_app.flower.task import task_record
 from fedlap_app.methods.base import Method, Parameters
 from fedlap_app.methods.kept import BASIS
+from fedlap_app.methods.scores import SPLITS
 from fedlap_app.methods.task import Task
 from fedlap_app.store.job_files import unpack_arrays
 from fedlap_app.store.packing import unpack
@@ -36,7 +37,7 @@ from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.programs import FeatureMoments, Training
 from fedlap_app.sums.training.adder import Adder
 from fedlap_app.sums.training.agreed import KEPT, LAST, WEIGHT_SUM, Turn, weights_place
-from fedlap_app.sums.training.publication import published
+from fedlap_app.sums.training.publication import counts_place, counts_shape, published
 
 _DAY = 86_400.0  # seconds
 
@@ -316,7 +317,12 @@ class SealedRounds:
         answers = self._ask(PUBLISH, turn, self.listed, whole=True)
         count = 3 if self.method.settings.publish_model else 1
         parts = {name: unpack(answer.body, count) for name, answer in answers.items()}
-        self._published[stage] = published({name: bytes(some[0]) for name, some in parts.items()})
+        place = counts_place(stage, self.attempt)
+        shape = counts_shape(len(SPLITS))
+        adder = Adder(self.handshake.job, self.handshake.members, place, self.listed, shape)
+        for name, some in parts.items():
+            adder.add(name, some[0])
+        self._published[stage] = published(adder.result(), SPLITS, len(self.listed))
         if self.method.settings.publish_model:
             content = bytes(parts[self.listed[0]][2])
             for name, some in parts.items():

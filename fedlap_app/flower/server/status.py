@@ -14,8 +14,8 @@ from typing import Any
 from fedlap_app.flower.grids.member_grid import MemberGrid
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.run_folder import RunFolder
+from fedlap_app.store import names
 
-FILE = "status.json"
 _SECONDS = 1.0  # between two writes of mere progress
 
 
@@ -75,7 +75,7 @@ class Board:
             "organisations": self._organisations(),
         }
         with contextlib.suppress(OSError):
-            self._folder.write_json(FILE, status)
+            self._folder.write_json(names.STATUS, status)
 
     def _organisations(self) -> dict[str, dict[str, Any]]:
         return {

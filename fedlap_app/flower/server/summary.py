@@ -8,9 +8,10 @@ from typing import Any
 
 from fedlap_app.flower.grids.member_grid import Traffic
 from fedlap_app.flower.server.outcome import Outcome
-from fedlap_app.flower.server.run_folder import SUMMARY, RunFolder
+from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.settings import Settings
+from fedlap_app.store import names
 from fedlap_app.version import VERSION
 
 _PACKAGES = ("flwr", "torch", "numpy", "scipy", "tenseal")
@@ -68,7 +69,7 @@ def write_summary(
         "seconds": clock.seconds,
         "versions": versions(),
     }
-    folder.write_json(SUMMARY, summary)
+    folder.write_json(names.SUMMARY, summary)
     return summary
 
 

@@ -6,7 +6,6 @@ say as much as that of training that is not sealed. A deployment has no such win
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from flwr.app import RecordDict
@@ -45,7 +44,7 @@ class Window:
     @classmethod
     def of(cls, settings: Settings, names: Sequence[str], run: int) -> "Window | None":
         """The stores where a simulation has them; None: they are elsewhere."""
-        root = Path(settings.store_dir) if settings.store_dir else places.stores_dir()
+        root = places.stores_at(settings.store_dir)
         if not all((root / name).is_dir() for name in names):
             return None
         return cls([Store(root / name) for name in names], settings, run)

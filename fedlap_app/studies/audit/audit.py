@@ -14,6 +14,7 @@ from fedlap_app.methods.registry import method_class
 from fedlap_app.privacy.density import Density, density_of, own_density
 from fedlap_app.privacy.solvable import Solvable, at_most_solvable, solvable_of, total_share
 from fedlap_app.settings import Settings
+from fedlap_app.store import places
 from fedlap_app.studies.audit.exposure import (
     BOTH_ROWS,
     TABLE,
@@ -30,6 +31,7 @@ from fedlap_app.studies.planning.plan import find_subgraphs
 from fedlap_app.studies.planning.shape import shape_of
 from fedlap_app.sums.job.bases import Bases
 from fedlap_app.sums.program import Extent
+from fedlap_app.sums.programs import Krylov
 
 WHOLE = "whole graph"
 CLIENT = "one curious client, from its own sums and edges alone"
@@ -119,7 +121,7 @@ def audit_organisation(
     program = program or settings.possible_programs[0]
     part = read_folder(folder, directed=settings.directed)
     exchanged = exchanged_vectors(settings)
-    store = Path(settings.store_dir) if settings.store_dir else folder / "store"
+    store = Path(settings.store_dir) if settings.store_dir else places.own_store(folder)
     own = _stored_leverages(settings, store, part)
     target = replace(_target(part, own_density(part), exchanged), leverages=own)
     solved = solvable_of(part)
@@ -235,7 +237,7 @@ def _stored_leverages(settings: Settings, store: Path, part: Subgraph) -> Levera
     """Exact alpha_v from a basis of this graph and these settings that kept all its vectors."""
     if not store.is_dir():
         return None
-    spec, bases = settings.offline_spec, Bases(store / "basis")
+    spec, bases = settings.offline_spec, Bases(store / Krylov.kept_as)
     specs, data = {spec.digest(None), spec.digest(settings.seed)}, part.fingerprint()
     for facts in reversed(bases.facts()):
         if facts.data != data or facts.spec not in specs:

@@ -10,9 +10,8 @@ from fedlap_app.privacy import tally
 from fedlap_app.privacy.consent import ATTACKER, FEATURES, VECTORS, count_mark
 from fedlap_app.privacy.leakage import alpha_of, kl_of, worst_case_auc
 from fedlap_app.privacy.ledger import FILE, NOISE, RECEIVED, SENT, Entry, parse
+from fedlap_app.store import names, places
 
-_JOBS = "jobs"
-_STORE = "store"
 _KINDS = (VECTORS, FEATURES)
 
 
@@ -26,11 +25,11 @@ def job_report(path: str | Path) -> dict[str, Any]:
     """
     ledgers = _find(Path(path))
     jobs = [_read(ledger) for ledger in ledgers]
-    names = sorted({str(facts.get("organisation", "?")) for facts, _ in jobs})
-    if len(names) > 1:
-        raise DataError(f"{path} holds ledgers of {', '.join(names)}: name the store of one.")
+    members = sorted({str(facts.get("organisation", "?")) for facts, _ in jobs})
+    if len(members) > 1:
+        raise DataError(f"{path} holds ledgers of {', '.join(members)}: name the store of one.")
     return {
-        "organisation": names[0],
+        "organisation": members[0],
         "attacker": ATTACKER,
         "graphs": _graphs(jobs, ledgers[0]),
         "sent": _given(jobs, SENT),
@@ -48,8 +47,10 @@ def _find(path: Path) -> list[Path]:
         raise DataError(f"There is no {path}: name a {FILE}, the folder of a job, or a store.")
     if (path / FILE).is_file():
         return [path / FILE]
-    for folder in (path, path / _STORE):
-        found = sorted((folder / _JOBS).glob(f"*/{FILE}"), key=lambda each: each.stat().st_mtime_ns)
+    for folder in (path, places.own_store(path)):
+        found = sorted(
+            (folder / names.JOBS).glob(f"*/{FILE}"), key=lambda each: each.stat().st_mtime_ns
+        )
         if found:
             return found
     raise DataError(

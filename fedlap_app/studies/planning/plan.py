@@ -43,7 +43,7 @@ def make_plan(
     settings.spec_of(program)
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
-    training = _training(settings) if nodes is None else {}
+    training = _training(settings, shape) if nodes is None else {}
     rates = calibrate(settings)
     choices = {name: with_sums(settings, name) for name in COLUMNS}
     plans = {
@@ -71,12 +71,12 @@ def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tupl
     return settings, equal_parts(nodes, settings.clients, edges)
 
 
-def _training(settings: Settings) -> dict[str, Any]:
+def _training(settings: Settings, shape: Shape) -> dict[str, Any]:
     """What sealing the training takes, where the data says how large the model is."""
     from fedlap_app.studies.planning.training_price import training_price
 
     first = find_subgraphs(settings)[1][0]
-    found = training_price(settings, Schema(first.num_features, first.num_classes))
+    found = training_price(settings, Schema(first.num_features, first.num_classes, shape.nodes))
     return {"training": found} if found else {}
 
 

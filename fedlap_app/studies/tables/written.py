@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedlap_app.methods.registry import WHOLE_GRAPH
 from fedlap_app.store.files import write_shared
 from fedlap_app.studies.report_files import write_csv
 
@@ -135,11 +136,11 @@ def _said(rows: Sequence[Row]) -> list[str]:
     """Whatever beats ours, in a sentence for each column."""
     lines = []
     for column in _columns(rows):
-        here = [row for row in rows if _column(row) == column]
+        here = [row for row in rows if _column(row) == column and row["system"] != WHOLE_GRAPH]
         better = [
             f"{row['system']} ({row['gain_mean']:+.2f})"
             for row in here
-            if row["gain_mean"] is not None and row["gain_mean"] > 0 and row["system"] != "central"
+            if row["gain_mean"] is not None and row["gain_mean"] > 0
         ]
         if better:
             lines.append(f"- {column}: above fedlap+, paired: {', '.join(better)}")

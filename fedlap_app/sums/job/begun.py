@@ -16,7 +16,9 @@ from fedlap_app.store.rewritten import RewrittenFile
 FILE = names.BEGUN
 _DAY = 86_400.0
 _MOST_TIMES = 10_000  # where the policy counts no jobs now, but may tomorrow
-_NOTHING: dict[str, Any] = {"issued": 0, "used": 0, "times": []}
+_TIMES, _TIMES_FOR_RUNS = "times", "times_for_runs"
+_JOBS_A_RUN = 4  # keys for its training and sums over columns, each of them begun twice
+_NOTHING: dict[str, Any] = {"issued": 0, "used": 0, _TIMES: [], _TIMES_FOR_RUNS: []}
 
 
 class Begun:
@@ -40,17 +42,27 @@ class Begun:
         self._write({**record, "issued": serial})
         return serial
 
-    def count(self, most: int | None) -> None:
-        """Take down that a job begins now, unless that is one too many for a day."""
+    def count(self, jobs_a_day: int | None) -> None:
+        """Take down that a job about edges begins now, unless that is one too many for a day."""
+        self._count(_TIMES, jobs_a_day, f"jobs-a-day = {jobs_a_day}")
+
+    def count_for_run(self, runs_a_day: int | None) -> None:
+        """The same for a job that only serves a training run; each run may need a few."""
+        most = None if runs_a_day is None else _JOBS_A_RUN * runs_a_day
+        self._count(
+            _TIMES_FOR_RUNS, most, f"runs-a-day = {runs_a_day}, {_JOBS_A_RUN} jobs for each,"
+        )
+
+    def _count(self, kind: str, most: int | None, limit: str) -> None:
         record, now = self._read(), time.time()
-        recent = [each for each in record["times"] if each > now - _DAY]
+        recent = [each for each in record[kind] if each > now - _DAY]
         if most is not None and len(recent) >= most:
             raise ConsentError(
-                f"its limit jobs-a-day = {most} is reached: start the run again later, or let the "
+                f"its limit {limit} is reached: start the run again later, or let the "
                 "organisation raise the limit in its org.toml"
             )
         kept = max(most or 0, _MOST_TIMES)
-        self._write({**record, "times": [*recent, now][-kept:]})
+        self._write({**record, kind: [*recent, now][-kept:]})
 
     def require_unused(self, serial: int) -> None:
         """Refuse a card that has begun a job before."""
@@ -68,8 +80,7 @@ class Begun:
     def _read(self) -> dict[str, Any]:
         record = {**_NOTHING, **(self._file.read() or {})}
         counts = all(isinstance(record[key], int) for key in ("issued", "used"))
-        times = record["times"]
-        if counts and isinstance(times, list) and all(isinstance(t, int | float) for t in times):
+        if counts and all(_are_times(record[key]) for key in (_TIMES, _TIMES_FOR_RUNS)):
             return record
         raise RunError(
             f"{FILE} of the store is damaged: restore it from a backup, or move the store away, "
@@ -78,3 +89,7 @@ class Begun:
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(json.dumps(record), record)
+
+
+def _are_times(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(each, int | float) for each in found)

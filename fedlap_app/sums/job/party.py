@@ -254,9 +254,10 @@ class Party:
                 f"The card of {self.name!r} was shown for job {pending.job} and begins no other: "
                 "start the run again."
             )
-        # Keys for training alone count as the run that they are for.
         if not self.secrets.simulated and self.spec.program.edges:
             self.begun.count(self.policy.jobs_a_day)
+        elif not self.secrets.simulated:  # keys for training, for instance
+            self.begun.count_for_run(self.policy.runs_a_day)
         self._write(replace(pending, job=job))
 
     def use(self, job: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlap_app.errors import ConsentError
-from fedlap_app.privacy.consent import FEATURES, Asked
+from fedlap_app.privacy.consent import FEATURES, WALKS, Asked
 from fedlap_app.privacy.ledger import Ledger
 from fedlap_app.privacy.policy import SIMULATED
 from fedlap_app.store import names
@@ -72,6 +72,7 @@ class Permission:
             "the server learns who shares edges with whom": shown,
             "organisations that nobody pinned are accepted (trust-on-first-use)": secrets.trust,
             "sums of its features leave (most-feature-columns)": spec.program.counted == FEATURES,
+            "rows of walks over its edges leave (most-walk-columns)": spec.program.counted == WALKS,
         }
         for what, applies in weaker.items():
             if applies and not secrets.simulated:

@@ -10,6 +10,7 @@ from fedlap_app.sums.programs.krylov import Krylov, krylov_of
 from fedlap_app.sums.programs.neighbour_sums import NeighbourSums
 from fedlap_app.sums.programs.row_names import RowNames
 from fedlap_app.sums.programs.training import Training
+from fedlap_app.sums.programs.walks import Walks
 
 __all__ = [
     "PROGRAMS",
@@ -18,12 +19,14 @@ __all__ = [
     "NeighbourSums",
     "RowNames",
     "Training",
+    "Walks",
     "find_program",
     "krylov_of",
 ]
 
 PROGRAMS: dict[str, type[Program]] = {
-    program.name: program for program in (Krylov, RowNames, NeighbourSums, FeatureMoments, Training)
+    program.name: program
+    for program in (Krylov, RowNames, NeighbourSums, Walks, FeatureMoments, Training)
 }
 
 

@@ -50,8 +50,14 @@ class Noise:
             )
         return self.multiplier * self.clip / members / math.sqrt(honest)
 
-    def clipped(self, change: Named, tensors: Sequence[Tensor], share: float) -> Named:
+    def clipped(
+        self, after: Named, before: Named, tensors: Sequence[Tensor], share: float
+    ) -> Named:
         """The change, no longer than the clipping norm after it was cut to whole numbers."""
+        change = {
+            name: np.subtract(value, before.get(name, 0.0), dtype=np.float64)
+            for name, value in after.items()
+        }
         squares = sum(float(np.square(value, dtype=np.float64).sum()) for value in change.values())
         norm = math.sqrt(squares) if math.isfinite(squares) else math.inf
         # What cannot be measured cannot be clipped: nothing of it leaves.

@@ -1,45 +1,89 @@
-"""What a training job tells the server: whole counts over all members, the same from each."""
+"""What a training job tells the server: whole counts over all members, if all of them agree.
 
-import json
-from collections.abc import Mapping
+Every member pads the same few words, one puts the counts into them, and the server adds. The pads
+cancel only if all have pads of one list and one chain of sums. So a server that showed sums over
+different lists to different members, to subtract what they tell, reads nothing of either.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.store.packing import Data, text
+from fedlap_app.store.packing import Data
+from fedlap_app.sums.header import Header, Place
+from fedlap_app.sums.training.shape import SumShape, Words
+
+_WORDS = 4  # of a split: whether it is withheld, in the clear; then one, nodes and hits
 
 
-def released(totals: Mapping[str, tuple[float, float]], least: int) -> bytes:
-    """Counts that may leave: of splits with enough nodes, all members together.
+class Counts(NamedTuple):
+    """Nodes of a split, of all members together, and how many were classified right."""
+
+    nodes: int
+    right: int
+
+
+def counts_place(stage: int, attempt: int) -> Place:
+    """Place of what is told at the end of a stage."""
+    return Place(f"training counts {stage}", 0, attempt)
+
+
+def counts_shape(splits: int) -> SumShape:
+    """Shape of what is told of so many splits."""
+    return SumShape((), _WORDS * splits)
+
+
+def part(counts: Sequence[Counts | None], *, first: bool) -> tuple[Words, list[slice]]:
+    """Words of one member, and where they want pads: a split without pads can be read by nobody.
 
     Parameters
     ----------
-    totals
-        For each split how many nodes it has and how many of them were classified right, from the
-        opened sum over one final member list.
-    least
-        Nodes that a split must have.
+    counts
+        Of every split; None: this member withholds them.
+    first
+        Whether it is the one that puts the counts in.
     """
-    counts = {
-        split: [round(nodes), round(correct)]
-        for split, (nodes, correct) in sorted(totals.items())
-        if round(nodes) >= least
-    }
-    return json.dumps(counts).encode()
+    words = counts_shape(len(counts)).encode({}, 0.0, [0.0] * (_WORDS * len(counts)), 1)
+    told = []
+    for start, found in zip(range(0, words.size, _WORDS), counts, strict=False):
+        words[start] = found is None
+        if found is not None:
+            told.append(slice(start + 1, start + _WORDS))
+            words[told[-1]] = 1, *(found if first else (0, 0))
+    return words, told
 
 
-def published(releases: Mapping[str, Data]) -> dict[str, tuple[int, int]]:
-    """Counts that all members have released alike; anything else is refused, whoever differs."""
-    first, *others = sorted(releases)
-    for name in others:
-        if releases[name] != releases[first]:
+def told_splits(data: Data, splits: int) -> int:
+    """Of how many splits a member's part tells."""
+    _, size = Header.unpack(data)
+    return int((np.frombuffer(data, "<u8", offset=size)[: _WORDS * splits : _WORDS] == 0).sum())
+
+
+def published(total: Data, splits: Sequence[str], members: int) -> dict[str, tuple[int, int]]:
+    """Counts of the splits that nobody withholds; parts that do not agree are refused.
+
+    Parameters
+    ----------
+    total
+        Sum of the parts of all members.
+    splits
+        Their names.
+    members
+        How many they are.
+    """
+    _, size = Header.unpack(total)
+    words = np.frombuffer(total, "<u8", offset=size).tolist()
+    found = {}
+    for number, split in enumerate(splits):
+        withheld, ones, nodes, right = words[_WORDS * number : _WORDS * (number + 1)]
+        if withheld:
+            continue
+        if ones != members or not 0 <= right <= nodes:
             raise ProtocolError(
-                f"{first!r} and {name!r} release different scores; one of them runs another "
-                "release, or means harm: no score is published."
+                "The members do not tell the same scores: one of them took in other sums, or runs "
+                "another release; no score is published."
             )
-    try:
-        counts = json.loads(text(releases[first]))
-        found = {str(split): (int(nodes), int(right)) for split, (nodes, right) in counts.items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise ProtocolError("The released scores cannot be read; start the run again.") from None
-    if any(not 0 <= right <= nodes for nodes, right in found.values()):
-        raise ProtocolError("The released scores count more hits than nodes; they were altered.")
+        found[split] = (nodes, right)
     return found

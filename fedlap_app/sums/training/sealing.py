@@ -2,9 +2,13 @@
 
 All pads and check weights of a turn come from keys that depend on everything that its contributors
 must agree on: the job, the stage, the round and the attempt, the member list, and the chain of all
-sums and models so far. Members that hold different models or were told different things have other
-pads, which do not cancel: their sum opens to noise and is refused.
+sums and models so far; the pads between two also on the sum of the weights, by which both scale
+their changes. Members that hold different models or were told different things have other pads,
+which do not cancel: their sum opens to noise and is refused.
 """
+
+import threading
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,6 +24,7 @@ from fedlap_app.sums.training.shape import SumShape, Words
 BACKEND = "mask"
 PROFILE = "training"
 _GROUP = ""
+_here = threading.local()
 
 
 def list_hash(job_members: str, members: tuple[str, ...]) -> str:
@@ -40,7 +45,6 @@ class Sealer:
 
     def __init__(self, keys: KeyRing) -> None:
         self.keys = keys
-        self._weights = checks.Weights()
 
     def header(self, place: Place, members: tuple[str, ...], shape: SumShape) -> Header:
         """Header of a sum."""
@@ -55,16 +59,22 @@ class Sealer:
         members: tuple[str, ...],
         shape: SumShape,
         chain: str,
+        *,
+        told: str = "",
     ) -> bytes:
-        """Seal words in place; gives them behind their header."""
+        """Seal words in place; gives them behind their header.
+
+        `told` is what contributors alone agree on, as who only opens sums may not know it: the pads
+        between two of them depend on it.
+        """
         header = self.header(place, members, shape)
         context = _context(header, members, chain)
         weights = self._check_weights(context)
-        checks.fill(self._weights.use(weights.key), weights.ones[_GROUP], words, shape.narrow)
+        checks.fill(_drawn(weights.key), weights.ones[_GROUP], words, shape.narrow)
         plus, minus = signed_partners(self.keys.me, members)
         if self.keys.me == members[0]:
             plus.append(_GROUP)
-        self._pad(words, shape.narrow, context, plus, minus)
+        self._pad(words, shape.narrow, context, plus, minus, told)
         return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def open(
@@ -91,29 +101,61 @@ class Sealer:
         context = _context(header, members, chain)
         self._pad(words, shape.narrow, context, [], [_GROUP])
         weights = self._check_weights(context)
-        drawn = self._weights.use(weights.key)
+        drawn = _drawn(weights.key)
         checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow)
         return words
+
+    def share(
+        self,
+        words: Words,
+        told: Sequence[slice],
+        place: Place,
+        members: tuple[str, ...],
+        shape: SumShape,
+        chain: str,
+    ) -> bytes:
+        """Pad some words in place so that whoever adds those of all members reads their sum."""
+        header = self.header(place, members, shape)
+        context = _context(header, members, chain)
+        plus, minus = signed_partners(self.keys.me, members)
+        for part in told:
+            self._pad(words[part], 0, f"{context} {part.start}", plus, minus)
+        return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def _check_weights(self, context: str) -> StepWeights:
         about = self.keys.group_secret(f"training checks {context}")
         return StepWeights.draw(about, (_GROUP,))
 
     def _pad(
-        self, words: Words, narrow: int, context: str, plus: list[str], minus: list[str]
+        self,
+        words: Words,
+        narrow: int,
+        context: str,
+        plus: list[str],
+        minus: list[str],
+        told: str = "",
     ) -> None:
         """Add the pads shared with some, and take off those shared with others."""
         purpose = f"training pads {context}"
-        added = [Stream(self.keys.pad_secret(peer, purpose)) for peer in plus]
-        taken = [Stream(self.keys.pad_secret(peer, purpose)) for peer in minus]
+        streams = [
+            (Stream(self.keys.pad_secret(peer, f"{purpose} {told}" if peer else purpose)), combine)
+            for peers, combine in ((plus, np.add), (minus, np.subtract))
+            for peer in peers
+        ]
         for part, word in ((words[:narrow], "<u4"), (words[narrow:], "<u8")):
             for start in range(0, part.size, CHUNK):
                 chunk = part[start : start + CHUNK]
                 numbers = chunk.view(word)
-                for stream in added:
-                    np.add(numbers, stream.next(chunk.size).view(word), out=numbers)
-                for stream in taken:
-                    np.subtract(numbers, stream.next(chunk.size).view(word), out=numbers)
+                for stream, combine in streams:
+                    combine(numbers, stream.next(chunk.size).view(word), numbers)
+
+
+def _drawn(key: bytes) -> checks.Weights:
+    """Weights of the values of a sum; members in one process draw the same ones once."""
+    found: checks.Weights | None = getattr(_here, "weights", None)
+    if found is None:
+        found = _here.weights = checks.Weights()
+    return found.use(key)
 
 
 def _context(header: Header, members: tuple[str, ...], chain: str) -> str:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import isqrt, prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError, RunError
-from fedlap_app.sums.checks import SLOTS, joined, limbs_of
+from fedlap_app.sums.checks import SLOTS, sum_of_squares
 from fedlap_app.sums.fixed import from_fixed, to_fixed
 from fedlap_app.sums.header import Sum
 from fedlap_app.sums.kdf import digest, encode
@@ -29,6 +30,7 @@ _WORD = 1 << 31
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Named = Mapping[str, NDArray[Any]]
+NOTHING: Named = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,12 @@ class SumShape:
         return Sum("", self.narrow + self.scores, contributors)
 
     def encode(
-        self, change: Named, share: float, scores: Sequence[float], contributors: int
+        self,
+        change: Named,
+        share: float,
+        scores: Sequence[float],
+        contributors: int,
+        before: Named = NOTHING,
     ) -> Words:
         """Words of one contribution, with room for the check slots.
 
@@ -108,6 +115,8 @@ class SumShape:
             Counts and losses of the received model.
         contributors
             Members that contribute.
+        before
+            What the change is counted from; default: it is a change already.
         """
         if len(scores) != self.scores:
             raise ProtocolError(
@@ -116,7 +125,8 @@ class SumShape:
             )
         words = np.zeros(self.narrow + self.scores + SLOTS, dtype="<u8")
         for tensor, room in self.parts(words):
-            room[:] = _fixed(tensor, change, share)
+            old = _flat(tensor, before) if before else np.zeros(1)
+            _fill(room, tensor, _flat(tensor, change), share, np.broadcast_to(old, room.shape))
         tail = words[self.narrow : -SLOTS].view("<f8")
         tail[:] = scores
         to_fixed(tail, SCORE_BITS, contributors)
@@ -139,7 +149,7 @@ class SumShape:
         """Refuse a mean whose Euclidean norm passes a limit, alike on every machine."""
         finest = max((tensor.bits for tensor in self.tensors), default=0)
         squares = sum(
-            _square(part) << 2 * (finest - tensor.bits) for tensor, part in self.parts(words)
+            sum_of_squares(part) << 2 * (finest - tensor.bits) for tensor, part in self.parts(words)
         )
         if isqrt(squares) > int(largest * 2.0**finest):
             raise ProtocolError(
@@ -156,30 +166,36 @@ class SumShape:
             yield tensor, pairs[end - tensor.size : end]
 
 
-def _fixed(tensor: Tensor, change: Named, share: float) -> Floats:
-    """A member's part of one tensor as whole numbers."""
-    values = change.get(tensor.name)
+def _flat(tensor: Tensor, arrays: Named) -> NDArray[Any]:
+    """One tensor of some arrays as a row."""
+    values = arrays.get(tensor.name)
     if values is None or values.shape != tensor.shape:
         raise ProtocolError(
             f"The change of {tensor.name!r} is missing or has not the agreed shape "
             f"{tensor.shape}; let all parties run one release."
         )
-    flat = values.reshape(-1)
-    # Written so that a nan fails too. The value itself stays here: errors travel to the server.
-    if flat.size and not (-tensor.limit < flat.min() and flat.max() < tensor.limit):
-        raise RunError(
-            f"the change of {tensor.name!r} in one round is not below {tensor.limit:g} everywhere, "
-            "which is what its sum can hold: start a new run with a smaller learning rate or a "
-            "coarser scale (training-bits)"
-        )
-    scaled = np.multiply(flat, share * 2.0**tensor.bits, dtype=np.float64)
-    return np.rint(scaled, out=scaled)
+    return values.reshape(-1)
 
 
-def _square(numbers: NDArray[np.int32]) -> int:
-    """Sum of squares, exact."""
-    room, total = np.empty((CHUNK, 2)), np.zeros((2, 2), dtype=np.int64)
-    for start in range(0, numbers.size, CHUNK):
-        part = limbs_of(numbers[start : start + CHUNK], room)
-        total += (part.T @ part).astype(np.int64)
-    return joined(total)
+def _fill(
+    room: NDArray[np.int32],
+    tensor: Tensor,
+    after: NDArray[Any],
+    share: float,
+    before: NDArray[Any],
+) -> None:
+    """Write a member's part of one tensor as whole numbers, by blocks that stay near the core."""
+    block = np.empty(min(CHUNK, after.size))
+    for start in range(0, after.size, CHUNK):
+        part = slice(start, start + CHUNK)
+        change = block[: after[part].size]
+        np.subtract(after[part], before[part], out=change, dtype=np.float64)
+        # Written so that a nan fails too. The value itself stays here: errors go to the server.
+        if not (-tensor.limit < change.min() and change.max() < tensor.limit):
+            raise RunError(
+                f"the change of {tensor.name!r} in one round is not below {tensor.limit:g} "
+                "everywhere, which is what its sum can hold: start a new run with a smaller "
+                "learning rate or a coarser scale (training-bits)"
+            )
+        change *= share * 2.0**tensor.bits
+        room[part] = np.rint(change, out=change)

@@ -155,7 +155,9 @@ def test_the_run_folder_holds_no_rows_and_the_stores_hold_the_own_ones(
 
 
 def test_the_rows_of_the_best_round_are_kept(settings, observer, own_home, monkeypatch):
-    monkeypatch.setattr("fedlap_app.methods.scores.is_better", lambda totals, best, _: best is None)
+    monkeypatch.setattr(
+        "fedlap_app.methods.scores.is_better", lambda totals, best, *_: best is None
+    )
     settings = replace(settings, rounds=3, clients=2)
     grid = keeping(settings)
     assert run(grid, settings, observer)["best_round"] == 1

@@ -8,7 +8,8 @@ from fedlap_app.flower.grids.local_grid import InProcessGrid, new_run_id, partit
 from fedlap_app.flower.grids.member_grid import MemberGrid
 from fedlap_app.flower.server.run import run
 from fedlap_app.flower.server.run_folder import RunFolder
-from fedlap_app.flower.server.status import FILE, Board
+from fedlap_app.flower.server.status import Board
+from fedlap_app.store import names
 
 
 class Mortal(InProcessGrid):
@@ -34,7 +35,7 @@ class Mortal(InProcessGrid):
 
 
 def status_of(home):
-    (file,) = home.glob(f"runs/*/{FILE}")
+    (file,) = home.glob(f"runs/*/{names.STATUS}")
     return json.loads(file.read_text())
 
 
@@ -76,7 +77,7 @@ def test_phase_and_steps_are_written_as_they_come(settings, own_home, monkeypatc
 
 def test_a_disk_without_room_does_not_end_the_run(settings, observer, monkeypatch):
     def full(self, name, value):
-        if name == FILE:
+        if name == names.STATUS:
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(RunFolder, "write_json", full)

@@ -68,6 +68,18 @@ def with_program(phase, **changes):
     return phase
 
 
+def with_policy(phase, policy):
+    make = phase.member
+
+    def member(part):
+        found = make(part)
+        found.party = replace(found.party, policy=policy)
+        return found
+
+    phase.member = member
+    return phase
+
+
 @pytest.fixture
 def random_federation():
     """``random_federation(seed, ...)``: parts of a random weighted graph with isolated nodes."""

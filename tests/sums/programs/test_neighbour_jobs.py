@@ -18,7 +18,7 @@ from fedlap_app.sums.program import Extent
 from fedlap_app.sums.programs import NeighbourSums
 from tests.sums.job.conftest import Deadly
 
-from .conftest import gathered
+from .conftest import gathered, with_policy
 
 PROGRAM = NeighbourSums(hops=2, scaling="sym", block=3)
 # Marks and three blocks of the seven columns, or of these and the marks of the second hop.
@@ -130,18 +130,6 @@ def test_a_sum_of_another_program_is_refused(make_sums, make_phase):
     coordinator.choices = replace(coordinator.choices, program=basis.spec.program)
     with pytest.raises(ProtocolError, match="phase = 'neighbour-sums' where 'krylov'"):
         sums.run(coordinator)
-
-
-def with_policy(phase, policy):
-    make = phase.member
-
-    def member(part):
-        found = make(part)
-        found.party = replace(found.party, policy=policy)
-        return found
-
-    phase.member = member
-    return phase
 
 
 ALLOWED = replace(SAFE, trust_on_first_use=True, most_feature_columns=30)

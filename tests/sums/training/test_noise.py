@@ -82,13 +82,13 @@ def test_no_update_is_longer_than_the_norm(federation):
     found = opened(made, changes, made.turn(1))
     norm = math.sqrt(sum(float((value**2).sum()) for value in found.mean.values()))
     assert abs(norm - 1.0) < 0.05
-    cut = noise.clipped(changes[made.names[0]], LARGE.tensors, 1 / 3)
+    cut = noise.clipped(changes[made.names[0]], {}, LARGE.tensors, 1 / 3)
     assert math.sqrt(sum(float((value**2).sum()) for value in cut.values())) <= 3.0
 
 
 def test_what_is_no_number_leaves_as_nothing():
     broken = {**zeros(), "b": np.full(1000, np.nan)}
-    cut = Noise(1.0, 1.0, 0).clipped(broken, LARGE.tensors, 0.5)
+    cut = Noise(1.0, 1.0, 0).clipped(broken, {}, LARGE.tensors, 0.5)
     assert all(not value.any() for value in cut.values())
 
 

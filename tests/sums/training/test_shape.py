@@ -87,3 +87,13 @@ def test_the_norm_holds_for_all_words(numbers):
     if squared > 4:
         with pytest.raises(ProtocolError):
             shape.require_small(words, root * (1 - 1e-9) - 1)
+
+
+def test_a_trained_model_and_its_change_give_the_same_words():
+    rng = np.random.default_rng(4)
+    shape = SumShape((Tensor("x", (3, 7000)),), 2)
+    before, change = (rng.normal(size=(3, 7000), scale=s).astype(np.float32) for s in (1, 1e-3))
+    after = before + change
+    wide = np.subtract(after, before, dtype=np.float64)
+    one = shape.encode({"x": wide}, 0.3, [1.0, 2.0], 3)
+    assert (shape.encode({"x": after}, 0.3, [1.0, 2.0], 3, {"x": before}) == one).all()
