@@ -70,14 +70,10 @@ class Attacker(InProcessGrid):
         super().__init__(app, partition_configs(settings.clients), settings.to_config(), run_id=RUN)
         self.found = Found()
         self._known, self._rng, self._root = known, rng, Path(settings.store_dir)
-        self._count, self._honest = count, 0
+        self._number, self._honest = count, 0
 
     def _deliver(self, message: Message, context: Context) -> Message:
-        # A grid that is kept waiting may send again, so that more messages come than are known.
-        first, last = (
-            self._count * min(self._honest + more, len(self._known)) // len(self._known)
-            for more in (0, 1)
-        )
+        first, last = (self._number * (self._honest + more) // len(self._known) for more in (0, 1))
         self._honest += 1
         before = Snapshot(self._root) if last > first else None
         for _ in range(first, last):

@@ -45,7 +45,7 @@ class Replayed(InProcessGrid):
             key = key_of(each.node, each.kind, each.sent)
             self._replies.setdefault(key, []).append(each.answered)
         self._known, self._rng = known, rng
-        self._count, self._honest = count, 0
+        self._number, self._honest = count, 0
         self.is_child = False
 
     def _deliver(self, message: Message, context: Context) -> Message:
@@ -55,11 +55,7 @@ class Replayed(InProcessGrid):
             refusal = ConfigRecord({"who": "nobody", "reason": "this was never asked"})
             return Message(RecordDict({REFUSAL: refusal}), reply_to=message)
         answered = left.pop(0) if len(left) > 1 else left[0]
-        # A grid that is kept waiting may send again, so that more messages come than are known.
-        first, last = (
-            self._count * min(self._honest + more, len(self._known)) // len(self._known)
-            for more in (0, 1)
-        )
+        first, last = (self._number * (self._honest + more) // len(self._known) for more in (0, 1))
         self._honest += 1
         for _ in range(0 if self.is_child else last - first):
             other = self._other(answered)
