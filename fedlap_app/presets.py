@@ -5,17 +5,42 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.knobs import nearest
+
+_FOLDERS = (Path("conf"), Path(__file__).parents[1] / "conf")
 
 
 def read_preset(path: Path) -> dict[str, object]:
-    """Keys and values of a preset file; nested tables are joined with dots, as Flower does."""
+    """Keys and values of a preset; nested tables are joined with dots, as Flower does.
+
+    Parameters
+    ----------
+    path
+        Its file, or its name in the folder conf/: `cora`, `best/cora`.
+    """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such preset file; see the folder conf/") from None
+        table = tomllib.loads(_file_of(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path} is not a readable TOML file: {error}") from None
     return _flatten(table)
+
+
+def _file_of(path: Path) -> Path:
+    """The file that a path or a name means."""
+    if path.exists():
+        return path
+    folder = next((each for each in _FOLDERS if each.is_dir()), None)
+    known = {} if folder is None else {
+        file.relative_to(folder).with_suffix("").as_posix(): file
+        for file in sorted(folder.rglob("*.toml"))
+    }  # fmt: skip
+    asked = path.as_posix().removesuffix(".toml").removeprefix(f"{_FOLDERS[0].as_posix()}/")
+    if asked in known and path.suffix in ("", ".toml") and path.parts[0] != "..":
+        return known[asked]
+    told = f": the nearest one is {nearest(asked, known)}" if known else ""
+    raise ConfigError(
+        f"there is no preset file {path}{told}; name a file, or one of the folder conf/"
+    )
 
 
 def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:

@@ -67,6 +67,10 @@ class OperationOptions(Options):
     step_timeout: float = knob(
         600.0, "seconds to wait for the replies of one step", low=1.0, private=True, advanced=True
     )
+    processes: int = knob(
+        1, "processes that the organisations of a run in one place share; same result", low=1,
+        high=256, private=True, advanced=True,
+    )  # fmt: skip
     run_dir: str = knob(
         "", "folder for run folders; empty: ~/.fedlap/runs", folder=True, private=True
     )

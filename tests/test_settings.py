@@ -126,7 +126,7 @@ def test_digest_ignores_where_files_lie_and_nothing_else():
 
 
 def test_unreadable_presets_give_one_sentence(tmp_path):
-    with pytest.raises(ConfigError, match="no such preset"):
+    with pytest.raises(ConfigError, match="no preset file"):
         read_preset(tmp_path / "none.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("rounds = = 3")

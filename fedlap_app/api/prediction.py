@@ -141,19 +141,21 @@ class _Reader:
     def fit(self, graph: Snapshot | None) -> Rows:
         """Rows for the nodes that are there now; no columns for a model that reads none."""
         size = self.part.num_nodes
-        if self.basis is not None:
-            held = np.asarray(self.basis.U)
-        elif self._has_rows:
-            held = self.model.parameters[ROWS].astype(np.float64)
-        else:
+        if self.basis is None and not self._has_rows:
             nobody = np.zeros(size, dtype=bool)
             return Rows(np.zeros((size, 0)), nobody, nobody)
-        if graph is None or (len(held) == size and np.array_equal(graph.ids, self.part.ids)):
-            everybody = np.ones(size, dtype=bool)
-            return Rows(held, everybody, everybody)
+        held = self._learned() if self.basis is None else self.basis.rows
+        if graph is None or (len(held.U) == size and np.array_equal(graph.ids, self.part.ids)):
+            return held
         if self.basis is None:  # of learned rows only the direction counts
-            held /= np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
+            held.U[:] /= np.maximum(np.linalg.norm(held.U, axis=1, keepdims=True), 1e-12)
         return self.averaging.fit(self.part, graph, held)
+
+    def _learned(self) -> Rows:
+        """The rows that the model holds."""
+        learned = self.model.parameters[ROWS].astype(np.float64)
+        everybody = np.ones(len(learned), dtype=bool)
+        return Rows(learned, everybody, everybody)
 
     @property
     def _has_rows(self) -> bool:

@@ -111,6 +111,33 @@ def update(
         return Updated(_trained(before, warm, now, observer), changes, "warm")
 
 
+def settings_elsewhere(run: Run, *, keep: bool = False, cold: bool = False) -> dict[str, object]:
+    """Settings that bring a run up to date where its organisations are, as they differ from usual.
+
+    Parameters
+    ----------
+    run
+        The earlier run.
+    keep
+        Keep its basis, with rows for new nodes from their neighbours.
+    cold
+        Start from neither its basis nor its model.
+    """
+    if keep and cold:
+        raise ConfigError("an update that starts from nothing keeps no basis: give one of the two")
+    _require_possible(run)
+    usual = Settings().to_config()
+    values = {
+        key: value for key, value in run.settings.to_config().items() if value != usual.get(key)
+    }
+    for key in ("start-basis", "start-model", "keep-basis", "clients"):
+        values.pop(key, None)
+    if cold:
+        return {**values, "refresh-basis": True}
+    start = {"start-basis": str(run.offline["job"]), "start-model": str(_named(run))}
+    return {**values, **start, **({"keep-basis": True} if keep else {})}
+
+
 def _named(run: Run) -> Path:
     """The run by its folder; for organisations, which keep the model themselves, by its number."""
     folder = run.folder.absolute()

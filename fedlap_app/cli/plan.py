@@ -65,10 +65,11 @@ def plan(
     as_json: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
-    """Predict round trips, bytes, seconds, memory and disk of the offline phase.
+    """Predict round trips, bytes, seconds, memory and disk of the offline phase and of training.
 
     Round trips and bytes follow from the sizes of the federation; seconds from a short calibration
-    of this machine.
+    of this machine, those of training from one round of the largest organisation on its data. What
+    most of them go to is named, with what would make it less.
     """
     from fedlap_app.studies.planning.plan import make_plan
 
@@ -107,7 +108,8 @@ def _text(report: dict[str, Any], *, in_process: bool) -> str:
         else f"all parties side by side, {report['round_trip_seconds']:g} s a round trip"
     )
     lines += ["", f"Seconds are estimates from a calibration of this machine: {where}."]
-    if training := report.get("training"):
+    training = report.get("training", {})
+    if "parameters" in training:
         lines.append(
             f"Sealed training: {training['parameters']} parameters, "
             f"{training['bytes_per_round'] / 1e6:.2f} MB each way in a round, at most "
@@ -115,6 +117,13 @@ def _text(report: dict[str, Any], *, in_process: bool) -> str:
             f"{training['round_trips']} round trips; an organisation seals a round in "
             f"{1000 * training['sealing_seconds_per_round']:.1f} ms and opens one in "
             f"{1000 * training['opening_seconds_per_round']:.1f} ms."
+        )
+    if "bottleneck" in training:
+        lines.append(
+            f"Training: the largest organisation takes {training['local_seconds_per_round']:.3f} s "
+            f"and {training['local_memory_mb']:.1f} MB beyond its data for a round, all "
+            f"{training['rounds']} rounds at most {training['seconds']:.0f} s. Most of it is "
+            f"{training['bottleneck']}: {training['advice']}."
         )
     if not report["exact"]:
         lines.append("The graph has no more nodes than vectors: the phase may end earlier.")

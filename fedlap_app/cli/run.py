@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,6 @@ def run(
     Does what `flwr run .` does, in a simulation on a SuperLink of its own that is stopped at the
     end, or with --superlink on the SuperNodes of a federation. Ctrl-C stops the run.
     """
-    from fedlap_app.flower.server.run_folder import RunFolder, root_of
     from fedlap_app.flower.steps import unsealed_at_home
 
     values = collect(conf, options)
@@ -75,10 +75,46 @@ def run(
         home = unsealed_at_home(settings)
         values |= {} if home == settings else {"training-backend": home.training_backend}
     nodes = settings.clients or (0 if superlink else nodes_of(settings.data))
+    run_id, folder = through_flower(
+        {**values, "clients": nodes}, settings, superlink, root_certificates, timeout
+    )
+    if folder is None:
+        show_elsewhere(run_id, as_json, local=superlink is None)
+        return
+    _show(folder.read_json(names.SUMMARY), as_json)
+    if compared and superlink is None:
+        _show_others(folder.path, quiet=as_json)
+    if not as_json:
+        _show_verdict(folder.path, settings.with_clients(nodes), simulated=superlink is None)
+
+
+def through_flower(
+    values: Mapping[str, Any],
+    settings: Settings,
+    superlink: str | None,
+    root_certificates: Path | None,
+    timeout: float,
+) -> "tuple[int, RunFolder | None]":
+    """Submit a run and wait for its end; number and folder, if that is on this machine.
+
+    Parameters
+    ----------
+    values
+        What differs from the defaults, with `clients`: 0 for all.
+    settings
+        All of it.
+    superlink, root_certificates
+        Where; None: in a simulation of its own.
+    timeout
+        Hours to wait.
+    """
+    from fedlap_app.flower.server.run_folder import RunFolder, root_of
+
+    nodes = int(values["clients"])
     with terminated_like_interrupted(), flower_at(superlink, root_certificates) as flower:
         where = f"Submitting to {superlink}" if superlink else "Starting Flower's simulation"
         say(f"{where} with {nodes or 'all'} organisations")
-        run_id = flower.submit({**values, "clients": nodes}, nodes)  # type: ignore[dict-item]
+        run_id = flower.submit(values, nodes)
         say(f"Run {run_id} is on its way")
         with Follower(root_of(settings), run_id):
             status = _wait(flower, run_id, timeout * _HOUR)
@@ -86,14 +122,7 @@ def run(
     if status != "finished:completed":
         say(f"{_reason(folder, flower)} ({status})", logging.ERROR)
         sys.exit(1)
-    if folder is None:
-        _show_elsewhere(run_id, as_json, local=superlink is None)
-        return
-    _show(folder.read_json(names.SUMMARY), as_json)
-    if compared and superlink is None:
-        _show_others(folder.path, quiet=as_json)
-    if not as_json:
-        _show_verdict(folder.path, settings.with_clients(nodes), simulated=superlink is None)
+    return run_id, folder
 
 
 def _show_verdict(folder: Path, settings: Settings, *, simulated: bool) -> None:
@@ -131,7 +160,7 @@ def _wait(flower: "Flower", run_id: int, timeout: float) -> str:
         raise
 
 
-def _show_elsewhere(run_id: int, as_json: bool, *, local: bool) -> None:
+def show_elsewhere(run_id: int, as_json: bool, *, local: bool) -> None:
     """The run is done, but its folder is on the machine of the ServerApp."""
     if local:
         raise RunError(f"run {run_id} left no run folder: look at the log in .flwr")

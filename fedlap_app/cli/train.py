@@ -31,12 +31,14 @@ from fedlap_app.studies.variation import explained, spread
 @click.option(
     "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
 )
+@click.option("--jobs", type=click.IntRange(1, 256), help="the same as --processes")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @click.option("--verbose", is_flag=True, help="show the log of the server and the clients")
 def train(
     conf: Path | None,
     seeds: int,
     seed_start: int | None,
+    jobs: int | None,
     as_json: bool,
     verbose: bool,
     **options: Any,  # noqa: ANN401 - one per setting
@@ -44,9 +46,11 @@ def train(
     """Train on this machine, in one process, and print the result.
 
     Methods: fedlap+ (spectral basis), fedlap (learned structure features), fedavg (averages
-    models), local (no exchange) and central (all data in one place).
+    models), local (no exchange), central (all data in one place), and those of other papers that
+    docs/settings.md lists.
     """
     settings = settings_from(conf, options)
+    settings = replace(settings, processes=jobs or settings.processes)
     set_verbosity(verbose)
     if settings.data:
         _look_at(settings)

@@ -5,12 +5,17 @@ import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from fedlap_app.api.updating import KEEP_BELOW, Updated, update
+from fedlap_app.api.updating import KEEP_BELOW, Updated, settings_elsewhere, update
 from fedlap_app.cli.voice import say, set_verbosity, terminated_like_interrupted
+from fedlap_app.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedlap_app.api.run import Run
 
 UNCHANGED = 3
 """Exit code when too little changed for an update."""
@@ -50,17 +55,35 @@ class Share(click.ParamType[float]):
 )
 @click.option("--cold", is_flag=True, help="start from nothing, as after an organisation left")
 @click.option("--rounds", type=click.IntRange(1), help="rounds (default: those of the run)")
+@click.option("--superlink", help="HOST:PORT of the SuperLink whose organisations take part")
+@click.option(
+    "--root-certificates",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="ca.crt of that SuperLink",
+)
+@click.option("--keep", is_flag=True, help="keep the old basis; where --superlink cannot know")
+@click.option("--timeout", type=float, default=6.0, help="hours to wait there (default: 6)")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+@click.pass_context
 def update_command(
+    context: click.Context,
     run: Path,
     data: Path | None,
     if_changed: float,
     keep_below: float,
     cold: bool,
     rounds: int | None,
+    superlink: str | None,
+    root_certificates: Path | None,
+    keep: bool,
+    timeout: float,
     as_json: bool,
 ) -> None:
     """Train again on what the organisations hold now, starting from the RUN folder's results.
+
+    A RUN that is a symbolic link points to the new run folder afterwards. With --superlink the
+    organisations are elsewhere, and nobody here knows how much changed: --keep, --cold or neither
+    says what becomes of the basis.
 
     Exit codes: 0 updated, 3 too little changed, 2 refused.
     """
@@ -69,6 +92,10 @@ def update_command(
 
     set_verbosity(False)
     before = open_run(run)
+    _require_together(context, superlink)
+    if superlink is not None:
+        _elsewhere(run, before, superlink, root_certificates, timeout, rounds, keep, cold, as_json)
+        return
     orgs = read(data, directed=before.settings.directed) if data is not None else None
     chosen: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
     with terminated_like_interrupted():
@@ -86,6 +113,58 @@ def update_command(
     click.echo(json.dumps(_report(found)) if as_json else _text(found))
     if found.run is None:
         sys.exit(UNCHANGED)
+    _point(run, found.run.folder)
+
+
+def _require_together(context: click.Context, superlink: str | None) -> None:
+    """Refuse options that belong to the other way of updating."""
+    here, there = ("data", "if_changed", "keep_below"), ("root_certificates", "keep", "timeout")
+    for name in there if superlink is None else here:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            why = "goes with --superlink: name the SuperLink as well"
+            if superlink is not None:
+                why = "looks at the organisations' data, which are not here: leave it out"
+            raise ConfigError(f"{option} {why}")
+
+
+def _elsewhere(
+    link: Path,
+    before: "Run",
+    superlink: str,
+    certificates: Path | None,
+    timeout: float,
+    rounds: int | None,
+    keep: bool,
+    cold: bool,
+    as_json: bool,
+) -> None:
+    """Update on the SuperNodes of a federation."""
+    from fedlap_app.cli.run import show_elsewhere, through_flower
+    from fedlap_app.settings import parse_settings
+
+    values = settings_elsewhere(before, keep=keep, cold=cold)
+    values |= {} if rounds is None else {"rounds": rounds}
+    settings = parse_settings(values)
+    run_id, folder = through_flower(
+        {**values, "clients": 0}, settings, superlink, certificates, timeout
+    )
+    if folder is None:
+        show_elsewhere(run_id, as_json, local=False)
+        return
+    how = "cold" if cold else "kept" if keep else "warm"
+    report = {"how": how, "run_folder": str(folder.path)}
+    click.echo(json.dumps(report) if as_json else f"basis: {how}\nrun folder: {folder.path}")
+    _point(link, folder.path)
+
+
+def _point(link: Path, folder: Path) -> None:
+    """Let a symbolic link show the new run, so that the next update starts from it."""
+    if link.is_symlink():
+        new = link.with_name(f".{link.name}.new")
+        new.unlink(missing_ok=True)
+        new.symlink_to(folder.absolute())
+        new.replace(link)
 
 
 def _report(found: Updated) -> dict[str, Any]:

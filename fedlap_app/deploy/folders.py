@@ -46,6 +46,9 @@ def start_commands(name: str) -> dict[str, str]:
         f"systemd/{unit}-{process}.service": _unit(name, process)
         for process in ("supernode", "superexec")
     }
+    about = {"what": name.replace("%", "%%"), "folder": f"{_HOME}/{_unit_path(name)}"}
+    for kind in ("service", "timer"):
+        units[f"systemd/{unit}-predict.{kind}"] = fill(f"predict.{kind}", **about)
     compose = fill(
         "organisation-compose.yml",
         title=name,

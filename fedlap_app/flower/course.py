@@ -27,6 +27,7 @@ from fedlap_app.privacy.accounting import Promise
 from fedlap_app.seeds import stage_seed
 from fedlap_app.store import packing
 from fedlap_app.store.packing import Data
+from fedlap_app.sums.lanes import Lanes
 from fedlap_app.sums.training.agreed import KEPT, Agreed, Turn
 from fedlap_app.sums.training.job import RoundSum
 from fedlap_app.sums.training.noise import Noise
@@ -115,7 +116,7 @@ class Course:
         scores = weighted * self.layout.size + self.method.num_sums(model)
         return Agreed(
             run=settings.digest(),
-            shape=SumShape((*tensors,), scores),
+            shape=SumShape((*tensors,), scores, Lanes(settings.training_ring)),
             stages=settings.self_training + 1,
             rounds=settings.rounds,
             largest_step=settings.largest_step,

@@ -29,8 +29,7 @@ def read_folder(path: str | Path, *, directed: bool = False) -> Subgraph:
     directed : keep the direction of the edges.
     """
     folder = Path(path)
-    if not folder.is_dir():
-        raise DataError(f"There is no folder {folder}: name an organisation folder.")
+    _require_folder(folder, "an organisation folder")
     facts = read_organisation(folder)
     nodes, features = _read_nodes(folder, facts)
     labels, masks = _labels(nodes, facts.classes), _masks(nodes)
@@ -219,11 +218,17 @@ def _split_names(subgraph: Subgraph) -> Strings:
     return names
 
 
+def _require_folder(path: Path, what: str) -> None:
+    if path.is_file():
+        raise DataError(f"{path} is a file: name {what}, perhaps {path.resolve().parent}.")
+    if not path.is_dir():
+        raise DataError(f"There is no folder {path}: name {what}.")
+
+
 def organisation_folders(path: str | Path) -> list[Path]:
     """Organisation folders directly below a folder, in the order of the folders' names."""
     folder = Path(path)
-    if not folder.is_dir():
-        raise DataError(f"There is no folder {folder}: name a folder of organisation folders.")
+    _require_folder(folder, "a folder of organisation folders")
     children = [child for child in folder.iterdir() if child.is_dir()]
     found = [child for child in children if (child / organisation.FILE).is_file()]
     for child in children:

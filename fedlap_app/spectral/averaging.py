@@ -25,7 +25,7 @@ class Averaging:
     operator: str = ""
     added: float = 0.0
 
-    def fit(self, part: Subgraph, graph: Snapshot, held: Array) -> Rows:
+    def fit(self, part: Subgraph, graph: Snapshot, held: Rows) -> Rows:
         """Give every node of a part its old row, one from its neighbours', or zero.
 
         Parameters
@@ -33,17 +33,19 @@ class Averaging:
         part
             What the organisation has now.
         graph, held
-            What it had, and the rows of its nodes then.
+            What it had, and the rows of its nodes then. A row that was none then is looked for
+            again.
         """
         place = graph.places(part.ids)
         stayed = place >= 0
         scale = scale_of(self.operator, graph.degrees, self.added)
         return extend(
-            np.where(stayed[:, None], held[place], 0.0),
-            stayed,
+            np.where(stayed[:, None], held.U[place], 0.0),
+            stayed & held.computed[place],
             links_of(part, self.operator),
             np.where(stayed, scale[place], 0.0),
             scale_of(self.operator, part.degrees(), self.added),
+            stayed & held.known[place],
         )
 
     def as_if_new(

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-COMPUTED, EXTENDED, NONE = "computed", "extended", "none"
+COMPUTED, EXTENDED, NONE = ORIGINS = "computed", "extended", "none"
 """Where a node's row comes from; `none`: no neighbour has one, directly or over others."""
 
 
@@ -46,6 +46,14 @@ class Rows:
             self.computed, COMPUTED, np.where(self.known, EXTENDED, NONE)
         )
         return names
+
+    @property
+    def codes(self) -> NDArray[np.uint8]:
+        """Places of the origins in `ORIGINS`."""
+        found: NDArray[np.uint8] = np.where(self.computed, 0, np.where(self.known, 1, 2)).astype(
+            "u1"
+        )
+        return found
 
 
 def links_of(part: Subgraph, operator: str) -> Any:  # noqa: ANN401
@@ -77,21 +85,31 @@ def scale_of(operator: str, degrees: Array, added: float) -> Array:
     return np.ones_like(degrees)
 
 
-def extend(U: Array, computed: Bools, links: Any, old: Array, new: Array) -> Rows:  # noqa: ANN401
+def extend(
+    U: Array,
+    computed: Bools,
+    links: Any,  # noqa: ANN401
+    old: Array,
+    new: Array,
+    held: Bools | None = None,
+) -> Rows:
     """Fill in the rows that are missing.
 
     Parameters
     ----------
     U, computed
-        (n, rank) rows of the basis, and which of them there are.
+        (n, rank) rows of the basis, and which of them are rows of the basis.
     links
         CSR (n, n + m): who is a neighbour of whom now, own nodes first, weights of any size.
     old, new
         (n,) what a row is divided by before rows are averaged, as of the basis, and what the mean
         is multiplied by, as of now.
+    held
+        Which rows there are (default: those of the basis); others came from neighbours before.
     """
     links = _unweighted(links)
-    known = np.array(computed)
+    held = np.asarray(computed if held is None else held)
+    known = np.array(held)
     with np.errstate(divide="ignore", invalid="ignore"):
         plain = np.where((known & (old > 0.0))[:, None], U / old[:, None], 0.0)
     while not known.all():
@@ -102,7 +120,7 @@ def extend(U: Array, computed: Bools, links: Any, old: Array, new: Array) -> Row
             break
         plain[missing[found]] = means[found]
         known[missing[found]] = True
-    rows = np.where(np.asarray(computed)[:, None], U, plain * new[:, None])
+    rows = np.where(held[:, None], U, plain * new[:, None])
     return Rows(rows, np.array(computed), known)
 
 

@@ -25,7 +25,6 @@ from fedlap_app.studies.report_files import Column, lines_of
 from fedlap_app.studies.variation import spread
 
 STARTS = ("cold", "warm", "kept")
-SHARES = (0.01, 0.05, 0.2)
 _PERCENT = 100.0
 _COLUMNS: tuple[Column, ...] = (
     ("share", "changed", "{:>7}"),

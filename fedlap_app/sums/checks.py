@@ -14,8 +14,8 @@ of one step may share the weights w, because the slots travel under pads: whoeve
 nothing about w from them, and the first sum that is refused ends the run. Inner products modulo
 2^64 would not do: a change by 2^63 meets every odd weight alike.
 
-A sum of many parameters has them in 32 bits, two in a word; they are lifted to signed integers, so
-the same holds for them.
+A sum of many parameters has them in 32 bits or fewer, several in a word (`Lanes`); they are lifted
+to signed integers, so the same holds for them.
 
 The product needs 61 bits times 64 bits. Both sides are cut into four limbs of 16 bits held as
 float64, a row for each, whose products a matrix times a row adds exactly (below 2^53 for 2^21
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.sums.lanes import PAIRS, Lanes
 from fedlap_app.sums.pads import CHUNK, Stream
 
 PRIME = (1 << 61) - 1
@@ -60,7 +61,7 @@ class Weights:
             self.key, self._stream, self._drawn = key, Stream(key), 0
         return self
 
-    def inner_product(self, words: NDArray[np.int64], narrow: int = 0) -> int:
+    def inner_product(self, words: NDArray[np.int64], narrow: int = 0, lanes: Lanes = PAIRS) -> int:
         """Inner product with words below 2^60, modulo the prime.
 
         Parameters
@@ -68,11 +69,13 @@ class Weights:
         words : array of int64
             Signed numbers.
         narrow : int
-            How many words at the beginning hold two signed numbers of 32 bits each (default: 0).
+            How many words at the beginning hold several signed numbers each (default: 0).
+        lanes : Lanes
+            How they lie in these words (default: two of 32 bits).
         """
-        pairs = words[:narrow].view("<i4")
-        self._draw(pairs.size + words.size - narrow)
-        return (self._product(pairs, 0) + self._product(words[narrow:], pairs.size)) % PRIME
+        some = lanes.numbers(words[:narrow].view(np.uint64))
+        self._draw(some.size + words.size - narrow)
+        return (self._product(some, 0) + self._product(words[narrow:], some.size)) % PRIME
 
     def _product(self, numbers: NDArray[np.signedinteger[Any]], first: int) -> int:
         """Exact inner product of signed numbers with the weights from the first one on."""
@@ -116,7 +119,7 @@ def limbs_of(numbers: NDArray[np.signedinteger[Any]], room: Limbs) -> Limbs:
 
 def sum_of_squares(numbers: NDArray[np.int32]) -> int:
     """Sum of squares, exact."""
-    room, total = limb_room(), np.zeros((2, 2), dtype=np.int64)
+    room, total = limb_room(), np.zeros((numbers.itemsize // 2,) * 2, dtype=np.int64)
     for start in range(0, numbers.size, _BLOCK):
         part = limbs_of(numbers[start : start + _BLOCK], room)
         total += (part @ part.T).astype(np.int64)
@@ -132,7 +135,13 @@ def joined(cells: NDArray[np.int64]) -> int:
     )
 
 
-def fill(weights: Weights, one: int, words: NDArray[np.uint64], narrow: int = 0) -> int:
+def fill(
+    weights: Weights,
+    one: int,
+    words: NDArray[np.uint64],
+    narrow: int = 0,
+    lanes: Lanes = PAIRS,
+) -> int:
     """Write the check slots behind the values of one contribution; gives its inner product.
 
     The product stands there in halves of 32 bits, so that the sum of many does not wrap.
@@ -145,16 +154,21 @@ def fill(weights: Weights, one: int, words: NDArray[np.uint64], narrow: int = 0)
         Weight of the 1.
     words : array of uint64
         The values, and room for the slots.
-    narrow : int
-        How many words at the beginning hold two numbers each (default: 0).
+    narrow, lanes
+        As of `Weights.inner_product`.
     """
-    check = (weights.inner_product(words[:-SLOTS].view(np.int64), narrow) + one) % PRIME
+    check = (weights.inner_product(words[:-SLOTS].view(np.int64), narrow, lanes) + one) % PRIME
     words[-SLOTS:] = 1, check & ((1 << _HALF) - 1), check >> _HALF
     return check
 
 
 def verify(
-    weights: Weights, one: int, words: NDArray[np.uint64], count: int, narrow: int = 0
+    weights: Weights,
+    one: int,
+    words: NDArray[np.uint64],
+    count: int,
+    narrow: int = 0,
+    lanes: Lanes = PAIRS,
 ) -> None:
     """Refuse a sum whose check slots do not fit.
 
@@ -166,8 +180,8 @@ def verify(
         The opened sum with its check slots.
     count : int
         Contributions that it must be made of.
-    narrow : int
-        How many words at the beginning hold two numbers each (default: 0).
+    narrow, lanes
+        As of `Weights.inner_product`.
     """
     found, low, high = (int(word) for word in words[-SLOTS:])
     verify_count(found, count)
@@ -176,7 +190,7 @@ def verify(
     wide = content[narrow:]
     largest = max(int(wide.max(initial=0)), -int(wide.min(initial=0)))
     check = (low + (high << _HALF) - one * count) % PRIME
-    if largest > PRIME // 2 or weights.inner_product(content, narrow) != check:
+    if largest > PRIME // 2 or weights.inner_product(content, narrow, lanes) != check:
         raise ProtocolError(
             "A sum was altered on its way, or the members were told different things: "
             "its check slots do not fit its values; the run must stop."

@@ -11,6 +11,7 @@ from fedlap_app.privacy.policy import BACKENDS, TRAINING_SEALS
 from fedlap_app.spectral.neighbourhood import SCALINGS
 from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
 from fedlap_app.sums.job.spec import LAYOUTS
+from fedlap_app.sums.lanes import WIDTHS
 from fedlap_app.sums.programs.neighbour_sums import MOST_HOPS
 
 
@@ -52,6 +53,10 @@ class SealedTrainingOptions(Options):
         24, "fraction bits of a sealed change; it has 31 with those before the point",
         low=8, high=30, only=("training-backend", ("mask",)), advanced=True,
     )  # fmt: skip
+    training_ring: int = knob(
+        32, "bits of a number in a training sum, 32, 16 or 12; fewer send less and round more",
+        low=12, high=32, only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
     largest_step: float = knob(
         1000.0, "norm of a round's mean change above which nobody goes on",
         low=1e-6, high=1e9, only=("training-backend", ("mask",)), advanced=True,
@@ -77,8 +82,15 @@ class SealedTrainingOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.training_ring not in WIDTHS:
+            raise ConfigError(f"training-ring = {self.training_ring}: take 32, 16 or 12")
         if not self.dp_noise:
             return
+        if self.training_ring != max(WIDTHS):
+            raise ConfigError(
+                f"dp-noise = {self.dp_noise:g} needs sums with room for it and training-ring = "
+                f"{self.training_ring} has none: set training-ring = {max(WIDTHS)}"
+            )
         room, needed = 2.0 ** (31 - self.training_bits), self.dp_clip * (1 + 10 * self.dp_noise)
         if needed >= room:
             raise ConfigError(

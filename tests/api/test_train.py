@@ -188,7 +188,7 @@ def test_another_seed_trains_on_the_same_data(orgs, quick_for):
         ({"vectors": "many"}, "wrong type"),
         ({"method": "fedlap*"}, "nearest valid choice"),
         ({"clients": 7}, "give it to fedlap.load"),
-        ({"preset": "nothing"}, "no such preset file"),
+        ({"preset": "nothing"}, "no preset file"),
         ({"rounds": 0}, "nearest valid value is 1"),
     ],
 )

@@ -8,10 +8,12 @@ from click.testing import CliRunner
 
 import fedlap_app as fedlap
 from fedlap_app.api.organisations import in_memory
+from fedlap_app.api.updating import settings_elsewhere
 from fedlap_app.cli import main
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.graphs.folder import write_folder
 from fedlap_app.graphs.without import without
+from fedlap_app.settings import parse_settings
 
 SMALL = {"rounds": 3, "hidden": "8", "vectors": 24, "block": 4, "backend": "mask"}
 SMALL |= {"self_training": 0}
@@ -73,6 +75,33 @@ def test_a_cold_update_is_a_run_of_its_own(earlier):
     assert np.array_equal(cold.basis("bank-01").U, fedlap.train(now, **SMALL).basis("bank-01").U)
 
 
+def test_elsewhere_the_settings_of_a_run_say_where_to_start(earlier):
+    _, _, run = earlier
+    job = run.offline["job"]
+    for keep in (False, True):
+        settings = parse_settings(settings_elsewhere(run, keep=keep))
+        assert (settings.start_basis, settings.keep_basis) == (job, keep)
+        assert (settings.rounds, settings.vectors, settings.backend) == (3, 24, "mask")
+        assert settings.start_model.endswith(str(run.summary["run_id"]))
+    cold = parse_settings(settings_elsewhere(run, cold=True))
+    assert (cold.start_basis, cold.start_model, cold.rounds) == ("", "", 3)
+    with pytest.raises(ConfigError, match="keeps no basis"):
+        settings_elsewhere(run, keep=True, cold=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--keep"], "--keep goes with --superlink"),
+        (["--superlink", "127.0.0.1:9", "--if-changed", "2%"], "which are not here"),
+    ],
+)
+def test_options_of_the_other_way_are_refused(earlier, words, says):
+    done = CliRunner().invoke(main, ["update", str(earlier[2].folder), *words])
+    assert done.exit_code == 2
+    assert says in done.output
+
+
 def test_what_cannot_be_the_start_is_refused(earlier):
     now, _, run = earlier
     with pytest.raises(DataError, match="no store holds a basis of the run"):
@@ -93,9 +122,14 @@ def test_the_command_tells_schedulers_what_it_did(tmp_path):
     for part in orgs:
         write_folder(part, tmp_path / part.name)
     assert CliRunner().invoke(main, ["update", folder, "--if-changed", "60%"]).exit_code == 3
-    done = CliRunner().invoke(main, ["update", folder, "--if-changed", "1%", "--json"])
+    current = tmp_path.parent / f"{tmp_path.name}-current"
+    current.symlink_to(folder)
+    nightly = ["update", str(current), "--if-changed", "1%", "--json"]
+    done = CliRunner().invoke(main, nightly)
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
+    assert str(current.resolve()) == report["run_folder"]
+    assert CliRunner().invoke(main, nightly).exit_code == 3  # the next night starts from there
     assert report["how"] in ("kept", "warm")
     assert report["changes"]["bank-00"]["nodes_added"] == 3
     assert CliRunner().invoke(main, ["update", folder, "--if-changed", "lots"]).exit_code == 2

@@ -33,7 +33,9 @@ def test_help_shows_an_example_and_json_is_offered(words):
     [
         (["train", "--dataset", "coar"], "nearest valid choice is 'cora'"),
         (["train", "--rounds", "many"], "must be a whole number"),
-        (["train", "--conf", "none.toml"], "no such preset"),
+        (["train", "--conf", "none.toml"], "no preset file"),
+        (["train", "--conf", "corra"], "the nearest one is cora"),
+        (["check", __file__], "is a file: name a folder of organisation folders"),
         (["train", "--data", "/nowhere"], "/nowhere"),
         (["predict", "/nowhere"], "no folder /nowhere"),
         (

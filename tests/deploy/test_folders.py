@@ -188,6 +188,12 @@ def test_units_and_compose_files_of_an_odd_name(odd):
     assert slug(ODD) == "bank-s-hne-1-50-x"
     unit = (folder / "systemd" / f"fedlap-{slug(ODD)}-supernode.service").read_text()
     assert "ExecStart=/bin/sh \"/srv/fedlap/Bank & Söhne $$1 50%% 'x'/start.sh\" supernode" in unit
+    predict = (folder / "systemd" / f"fedlap-{slug(ODD)}-predict.service").read_text()
+    assert "ExecStart=/bin/sh \"/srv/fedlap/Bank & Söhne $$1 50%% 'x'/start.sh\" predict" in predict
+    timer = (folder / "systemd" / f"fedlap-{slug(ODD)}-predict.timer").read_text()
+    assert "OnCalendar=" in timer
+    assert "[Install]" in timer
+    assert "[Install]" not in predict  # the timer starts it
     compose = yaml.safe_load((folder / "compose.yml").read_text())
     assert compose["name"] == f"fedlap-{slug(ODD)}"
     services = compose["services"]

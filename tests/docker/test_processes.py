@@ -94,8 +94,6 @@ def test_the_demonstration_runs_from_its_compose_files(tmp_path, files, method):
     if os.geteuid() == 0 and shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin"):
         command.append("--namespaces")
     chosen = {"FEDLAP_METHOD": method, "FEDLAP_ROUNDS": "1"}
-    if method == "fedlap+":
-        chosen["FEDLAP_VECTORS"] = "20"
     done = subprocess.run(
         [*command, "--root", str(tmp_path / "demo"), "--results", str(tmp_path / "results")],
         env={**os.environ, **chosen},

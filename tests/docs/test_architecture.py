@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,18 @@ CHANGES = {
         ),
     },
 }
+
+
+def test_the_house_has_every_room_in_the_order_of_imports():
+    house = PAGE.split("```text\n")[1].split("```")[0].splitlines()
+    rooms = [line.split()[0].rstrip("/") for line in house if re.match(r"  [a-z]+/? ", line)]
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = (each["layers"] for each in contract["tool"]["importlinter"]["contracts"]
+                 if each["type"] == "layers")  # fmt: skip
+    alone = [each.removeprefix("fedlap_app.") for each in layers if " | " not in each]
+    assert rooms == alone[::-1]
+    inside = {path.parent.name for path in (ROOT / "fedlap_app").glob("*/__init__.py")}
+    assert inside <= {*rooms}
 
 
 def named_files(topic):

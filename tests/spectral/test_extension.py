@@ -44,6 +44,15 @@ def test_a_node_behind_new_ones_waits_and_one_without_a_way_has_none():
     assert list(rows.origins) == [COMPUTED, EXTENDED, EXTENDED, NONE]
 
 
+def test_a_row_that_came_from_neighbours_before_stays_and_is_none_of_the_basis():
+    graph = links(4, (0, 1), (1, 2), (2, 3))
+    U = np.array([[1.0], [5.0], [0.0], [0.0]])
+    computed, held = np.array([True, False, False, False]), np.array([True, True, False, False])
+    rows = extend(U, computed, graph, np.ones(4), np.ones(4), held)
+    assert rows.U.ravel().tolist() == [1.0, 5.0, 5.0, 5.0]
+    assert rows.origins.tolist() == [COMPUTED, EXTENDED, EXTENDED, EXTENDED]
+
+
 def test_in_an_eigenvector_the_neighbours_say_one_minus_lambda_times_the_row():
     A = (random_links(30, 0, 3) + sp.eye_array(30, k=1) + sp.eye_array(30, k=-1)).toarray()
     A = (A > 0).astype(float)

@@ -3,6 +3,7 @@
 #   start.sh             both processes; one that ends is started again, until Ctrl-C or SIGTERM
 #   start.sh supernode   the connection to the SuperLink, in the foreground
 #   start.sh superexec   what runs the installed ClientApp beside the data, in the foreground
+#   start.sh predict     predictions.csv for the nodes that the organisation has now, once
 set -eu
 umask 077
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -63,10 +64,16 @@ superexec() {
         --superexec-auth-secret-file "$here/keys/superexec-secret"
 }
 
+# Nothing leaves the organisation, and nobody is asked.
+predict() {
+    exec "$FEDLAP_BIN/fedlap" predict "$FEDLAP_ORG_DATA" --store-dir "$FEDLAP_ORG_STORE"
+}
+
 @supervisor@
 case "${1:-both}" in
     supernode) supernode ;;
     superexec) superexec ;;
+    predict) predict ;;
     both) both supernode superexec ;;
-    *) stop "unknown process '$1': say supernode, superexec or nothing" ;;
+    *) stop "unknown process '$1': say supernode, superexec, predict or nothing" ;;
 esac

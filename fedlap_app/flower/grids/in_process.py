@@ -12,6 +12,7 @@ from fedlap_app.flower.grids.local_grid import (
     partition_configs,
     unheard,
 )
+from fedlap_app.flower.grids.workers import WorkerGrid
 from fedlap_app.flower.server.central import run_central
 from fedlap_app.flower.server.observer import Observer
 from fedlap_app.flower.server.parts import Parts
@@ -49,7 +50,11 @@ def run_in_process(
         places.folder_at(settings.store_dir, "store-dir")  # here its fault can be told in full
     if method_class(settings.method).pooled:
         return run_central(settings, run_id, observer, parts)
-    return run(make_grid(settings, run_id, parts), settings, observer)
+    grid = make_grid(settings, run_id, parts)
+    try:
+        return run(grid, settings, observer)
+    finally:
+        grid.close()
 
 
 def make_grid(
@@ -58,14 +63,14 @@ def make_grid(
     """An in-process grid for the settings, whose `clients` is set."""
     from fedlap_app.flower.client.app import app
 
-    return InProcessGrid(
-        app,
-        partition_configs(settings.clients),
-        settings.to_config(),
-        run_id=run_id or new_run_id(),
-        organisations=[hand_over(part.subgraph, settings, part.folder, parts) for part in parts],
-        listener=listener,
-    )
+    named: dict[str, Any] = {
+        "run_id": run_id or new_run_id(),
+        "organisations": [hand_over(part.subgraph, settings, part.folder, parts) for part in parts],
+    }
+    known = (app, partition_configs(settings.clients), settings.to_config())
+    if settings.processes > 1 and listener is unheard:  # else messages are heard in their order
+        return WorkerGrid(*known, processes=settings.processes, **named)
+    return InProcessGrid(*known, listener=listener, **named)
 
 
 def count_clients(settings: Settings) -> int:

@@ -176,6 +176,9 @@ class InProcessGrid(LocalGrid):
         for node, organisation in zip(list(self._contexts), organisations, strict=False):
             self._contexts[node] = Seat(self._contexts[node], organisation)
 
+    def close(self) -> None:
+        """Let go of what the grid has started: nothing here."""
+
     def _deliver(self, message: Message, context: Context) -> Message:
         reply = self._client_app(message, context)
         if reply.has_content():

@@ -42,10 +42,12 @@ class Member:
     nodes: int = 0
     asks: int = 0
 
-    @property
-    def extent(self) -> Extent:
-        """What a program's rounds depend on."""
-        return Extent(features=self.features, categories=self.categories, classes=self.classes)
+
+def extent_of(members: Sequence[Member]) -> Extent:
+    """What a program's rounds depend on; nodes where the method counts them."""
+    first = members[0]
+    nodes = sum(member.nodes for member in members)
+    return Extent(nodes, first.features, first.categories, first.classes)
 
 
 def schema_of(members: Sequence[Member]) -> Schema:

@@ -8,7 +8,7 @@ from logging import INFO, WARNING
 
 from flwr.common.logger import log
 
-from fedlap_app.flower.grids.member_grid import Member, MemberGrid
+from fedlap_app.flower.grids.member_grid import Member, MemberGrid, extent_of
 from fedlap_app.flower.grids.post import Post
 from fedlap_app.flower.server.price import OfflineOutcome, Price
 from fedlap_app.settings import Settings
@@ -76,7 +76,7 @@ def run_offline(
     coordinator = _coordinator(members, settings, spec)
     post = Post(grid, members, settings, spec.program.name)
     price = Price.start(grid.traffic, coordinator.names)
-    rounds = spec.rounds(members[0].extent)
+    rounds = spec.rounds(extent_of(members))
     progress = progress or LogProgress()
     with grid.turn(coordinator.names, settings.step_timeout):
         while not coordinator.done:

@@ -9,7 +9,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid
 
 from fedlap_app.errors import ConfigError, FedLapError
-from fedlap_app.flower.grids.member_grid import Member, MemberGrid
+from fedlap_app.flower.grids.member_grid import Member, MemberGrid, extent_of
 from fedlap_app.flower.grids.polling import PollingGrid
 from fedlap_app.flower.server.alone import train_alone
 from fedlap_app.flower.server.averaging import train_together
@@ -121,7 +121,7 @@ def _offline(
     folder: RunFolder,
 ) -> OfflineOutcome:
     """Run a program before training; the board and the log follow."""
-    board.phase("offline", "steps", settings.spec_of(program).rounds(members[0].extent))
+    board.phase("offline", "steps", settings.spec_of(program).rounds(extent_of(members)))
     log_progress = LogProgress()
 
     def progress(number: int, rounds: int) -> None:

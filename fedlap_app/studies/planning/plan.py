@@ -43,8 +43,8 @@ def make_plan(
     settings.spec_of(program)
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
-    training = _training(settings, shape) if nodes is None else {}
     rates = calibrate(settings)
+    training = _training(settings, shape, rates, round_trip_seconds) if nodes is None else {}
     choices = {name: with_sums(settings, name) for name in COLUMNS}
     plans = {
         name: _plan(chosen, program, shape, with_backend(rates, chosen), round_trip_seconds, empty)
@@ -71,12 +71,20 @@ def find_shape(settings: Settings, nodes: int | None, edges: int | None) -> tupl
     return settings, equal_parts(nodes, settings.clients, edges)
 
 
-def _training(settings: Settings, shape: Shape) -> dict[str, Any]:
-    """What sealing the training takes, where the data says how large the model is."""
+def _training(
+    settings: Settings, shape: Shape, rates: Rates, round_trip: float | None
+) -> dict[str, Any]:
+    """What training and sealing it takes, where the data says how large the model is."""
+    from fedlap_app.studies.planning.local_training import local_price, with_bottleneck
     from fedlap_app.studies.planning.training_price import training_price
 
-    first = find_subgraphs(settings)[1][0]
-    found = training_price(settings, Schema(first.num_features, first.num_classes, shape.nodes))
+    _, parts = find_subgraphs(settings)
+    schema = Schema(parts[0].num_features, parts[0].num_classes, shape.nodes)
+    found: dict[str, Any] = training_price(settings, schema)
+    local = local_price(settings, parts)
+    if local:
+        trip = rates.message * settings.clients if round_trip is None else round_trip
+        found = with_bottleneck({**found, **local}, settings, trip, together=round_trip is None)
     return {"training": found} if found else {}
 
 

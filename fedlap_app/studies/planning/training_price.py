@@ -39,9 +39,9 @@ def training_price(settings: Settings, schema: Schema) -> dict[str, Any]:
     course = Course(method, schema)
     shape, stages = course.agreed.shape, course.agreed.stages
     tail = shape.without_parameters
-    whole, small, weights = (_bytes(each) for each in (shape, tail, WEIGHT_SUM))
+    whole, first, small, weights = map(_bytes, (shape, shape.wide, tail, WEIGHT_SUM))
     sealing, opening = _measured(shape, settings.clients)
-    bytes_of_stage = settings.rounds * whole + 2 * small + weights
+    bytes_of_stage = first + (settings.rounds - 1) * whole + 2 * small + weights
     return {
         "parameters": sum(value.size for value in course.first(0)[MODEL].values()),
         "round_trips": stages * (settings.rounds + 4),

@@ -1,6 +1,6 @@
 """Finished bases in an organisation's store: its rows of U, the eigenvalues, the certificate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.spectral.certificate import Certificate
+from fedlap_app.spectral.extension import COMPUTED, NONE, ORIGINS, Rows
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.results import KEPT, Facts, Results
 
@@ -44,6 +45,9 @@ class FinishedBasis:
         Rows (n, rank), and what is the same at all.
     snapshot
         The graph that the rows belong to, packed; empty in a basis of an older version.
+    given
+        (n,) where each row comes from in a basis that was kept for a changed graph: one of
+        `COMPUTED`, `EXTENDED` and `NONE` by its place in `ORIGINS`; empty: all were computed.
     """
 
     U: NDArray[np.float64]
@@ -51,6 +55,14 @@ class FinishedBasis:
     certificate: Certificate
     facts: BasisFacts
     snapshot: Data = b""
+    given: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+
+    @property
+    def rows(self) -> Rows:
+        """The rows with where they come from."""
+        given = self.given if self.given.size else np.zeros(len(self.U), dtype=np.uint8)
+        names = np.array(ORIGINS)[given]
+        return Rows(np.asarray(self.U), names == COMPUTED, names != NONE)
 
     @cached_property
     def graph(self) -> Snapshot | None:
@@ -70,16 +82,24 @@ class Bases(Results[FinishedBasis]):
             np.ascontiguousarray(result.eigenvalues, dtype="<f8").data.cast("B"),
             np.ascontiguousarray(result.U, dtype="<f8").data.cast("B"),
             result.snapshot,
+            result.given.data,
         ]
         return result.facts, parts
 
     def _unpack(self, facts: Facts, parts: list[memoryview]) -> FinishedBasis:
         certificate, values, content, *rest = parts
-        (snapshot,) = rest or (b"",)
+        snapshot, given = [*rest, memoryview(b""), memoryview(b"")][:2]  # none in older versions
         eigenvalues = np.frombuffer(values, "<f8")
         rows = np.frombuffer(content, "<f8").reshape(-1, eigenvalues.size)
         stated = Certificate.from_json(bytes(certificate).decode())
-        return FinishedBasis(rows, eigenvalues, stated, cast("BasisFacts", facts), snapshot)
+        return FinishedBasis(
+            rows,
+            eigenvalues,
+            stated,
+            cast("BasisFacts", facts),
+            snapshot,
+            np.frombuffer(given, np.uint8),
+        )
 
     def of_job(self, job: str, part: Subgraph, data: str = "") -> FinishedBasis | None:
         """The basis that a job gave for a part which may have changed since; None without one.

@@ -17,6 +17,7 @@ from fedlap_app.graphs.snapshot import Snapshot
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.spectral import totals as totals_of
 from fedlap_app.spectral.averaging import Averaging
+from fedlap_app.spectral.extension import Rows
 from fedlap_app.spectral.operators import UNNORMALISED, LocalOperator, make_operator
 from fedlap_app.spectral.solvers import Round, SolverSettings, planned_solver, schedule
 from fedlap_app.sums.job.bases import Bases, BasisFacts, FinishedBasis
@@ -139,11 +140,11 @@ class Krylov(Program):
             return Averaging(self.operator, self.shift or facts.mean_degree)
         return Averaging(self.operator, self.loops)
 
-    def fitted(self, basis: FinishedBasis, part: Subgraph) -> Array:
+    def fitted(self, basis: FinishedBasis, part: Subgraph) -> Rows:
         """Rows of a basis for the nodes that a part has now."""
         if basis.graph is None or basis.facts.data == part.fingerprint():
-            return np.asarray(basis.U)
-        return self.averaging(basis.facts).fit(part, basis.graph, basis.U).U
+            return basis.rows
+        return self.averaging(basis.facts).fit(part, basis.graph, basis.rows)
 
     def start_of(self, part: Subgraph, root: Path) -> FinishedBasis:
         """The basis to start from, as an organisation's store has it."""
@@ -166,7 +167,8 @@ class Krylov(Program):
         changed = 0.0 if old.graph is None else old.graph.changes(part).share
         facts = replace(old.facts, data=data, spec=spec, drift=old.facts.drift + changed)
         rows = self.fitted(old, part)
-        bases.save(replace(old, U=rows, facts=facts, snapshot=Snapshot.of(part).pack()))
+        packed = Snapshot.of(part).pack()
+        bases.save(replace(old, U=rows.U, facts=facts, snapshot=packed, given=rows.codes))
 
     def _solver_of(self, vectors: int) -> SolverSettings:
         """Settings of a solver that finds so many vectors, or goes on from an old basis."""

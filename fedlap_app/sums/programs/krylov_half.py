@@ -120,7 +120,7 @@ class KrylovHalf(Half):
         program, site = self.program, self.site
         old = program.start_of(site.subgraph, site.root)
         operator = program.operator_of(self._rows, totals)
-        rows = operator.unpresent(program.fitted(old, site.subgraph))
+        rows = operator.unpresent(program.fitted(old, site.subgraph).U)
         size = old.eigenvalues.size + sum(widths(old.eigenvalues.size, program.budget))
         self._columns = Columns(site.files, site.subgraph.num_nodes, size)
         self.solver = WarmStart(

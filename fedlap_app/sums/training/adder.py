@@ -9,19 +9,21 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.accumulator import Accumulator, Line
 from fedlap_app.sums.header import Header, Place, require_equal, require_same_sum
+from fedlap_app.sums.lanes import PAIRS
 from fedlap_app.sums.training.sealing import BACKEND, PROFILE, list_hash
 from fedlap_app.sums.training.shape import SumShape
 
 
 class _Ring(Accumulator):
-    """A running sum whose first words hold two numbers of 32 bits each."""
+    """A running sum whose first words hold several narrow numbers each."""
 
     word: ClassVar[str] = "<u8"
     narrow = 0
+    lanes = PAIRS
 
     def _absorb(self, line: Line, sender: str, words: NDArray[np.uint64]) -> None:
-        pairs, rest = line.total[: self.narrow].view("<u4"), line.total[self.narrow :]
-        pairs += words[: self.narrow].view("<u4")
+        rest = line.total[self.narrow :]
+        self.lanes.add(line.total[: self.narrow], words[: self.narrow])
         rest += words[self.narrow :]
 
 
@@ -71,7 +73,7 @@ class Adder:
         adding = self._sum
         if adding is None:
             adding = _Ring(header, lambda _: self.members)
-            adding.narrow = self._shape.narrow
+            adding.narrow, adding.lanes = self._shape.narrow, self._shape.lanes
         adding.add(data)
         self._sum = adding
 

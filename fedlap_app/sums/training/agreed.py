@@ -88,8 +88,8 @@ class Agreed:
 
     def shape_of(self, turn: Turn) -> SumShape:
         """What the sum of a turn holds."""
-        if turn.number <= self.rounds:
-            return self.shape
+        if turn.number <= self.rounds:  # scales of narrow numbers follow from the sum before
+            return self.shape.wide if turn.number == 1 else self.shape
         return self.shape.without_parameters
 
     def require_planned(self, turn: Turn) -> None:

@@ -16,11 +16,12 @@ from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.lanes import PAIRS
 from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, weights_place
 from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import NOTHING, SCORE_BITS, Floats, Named
+from fedlap_app.sums.training.shape import NOTHING, SCORE_BITS, Floats, Named, SumShape
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -68,7 +69,7 @@ class TrainingJob:
         self.keys, self.agreed, self.limits, self.data = keys, agreed, limits, data
         self._records = Records(files)
         self._sealer = Sealer(keys)
-        self._opened: tuple[Turn, bytes] | None = None
+        self._opened: tuple[Turn, bytes, RoundSum] | None = None
 
     @property
     def settled(self) -> Settled | None:
@@ -203,17 +204,18 @@ class TrainingJob:
         """
         if (reply := self.stored(turn)) is not None:
             return reply
-        shape, listed = self.agreed.shape_of(turn), self._listed
-        noise = self.agreed.noise if shape.tensors else None
+        shape, listed, chain = self._shape(turn), self._listed, self._settled.chain
         share, count = listed.weight / listed.total, len(turn.members)
+        # Rounding follows from the turn, so that a process that is new rounds alike.
+        lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
+        noise = self.agreed.noise if shape.tensors else None
         if noise is not None:
             # What others say of their weights must not raise what the own update can change.
             share = 1.0 / count
             change, before = noise.clipped(change, before, shape.tensors, share), NOTHING
-        words = shape.encode(change, share, scores, count, before)
+        words = shape.encode(change, share, scores, count, before, int.from_bytes(lot[:16]))
         if noise is not None:
             noise.add(words, shape, count)
-        chain = self._settled.chain
         total = repr(listed.total)
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
@@ -245,11 +247,17 @@ class TrainingJob:
             _lately[key] = found
         if is_new:
             self._records.keep_list(Listed(turn.attempt, turn.members, turn.stage, 0.0, ""), b"")
-        self._opened = turn, received
+        self._opened = turn, received, found
         return found
 
+    def _shape(self, turn: Turn) -> SumShape:
+        """Shape of the sum of a turn, with the scales that the sum before has left."""
+        shape, scales = self.agreed.shape_of(turn), self._settled.scales
+        is_narrow = shape.tensors and shape.lanes != PAIRS
+        return shape.scaled(bytes.fromhex(scales)) if is_narrow else shape
+
     def _unsealed(self, turn: Turn, data: Data) -> RoundSum:
-        shape = self.agreed.shape_of(turn)
+        shape = self._shape(turn)
         words = self._sealer.open(data, turn.place, turn.members, shape, self._settled.chain)
         shape.require_small(words, self.agreed.largest_step)
         return RoundSum(shape.mean(words), shape.totals(words))
@@ -279,11 +287,13 @@ class TrainingJob:
         """Take in the sum that was opened last, with the state after it (default: unchanged)."""
         if self._opened is None:
             raise ProtocolError("No sum was opened since the last was taken in.")
-        turn, received = self._opened
+        turn, received, opened = self._opened
         kept = self.state if state is None else state
         told = Transcript(bytes.fromhex(self._settled.chain)).extend(received).digest
         chain = digest("training state", told, _sha(kept), *turn.members).hex()
-        after = Settled(turn.stage, turn.number, chain, self.data, received.hex())
+        is_narrow = opened.mean and self.agreed.shape.lanes != PAIRS
+        scales = self.agreed.shape.scales_after(opened.mean).hex() if is_narrow else ""
+        after = Settled(turn.stage, turn.number, chain, self.data, received.hex(), scales)
         self._records.settle(after, kept)
         self._opened = None
 

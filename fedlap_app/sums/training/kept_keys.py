@@ -61,9 +61,3 @@ def job_files(root: Path, job: str, *, durable: bool) -> TrainingFiles:
     if not job.isalnum():
         raise ProtocolError(f"{job[:40]!r} is no job id; it was altered.")
     return TrainingFiles(root, durable=durable, prefix=names.SEALED_FILE(job=job, what=""))
-
-
-def jobs_with_files(root: Path) -> set[str]:
-    """Training jobs that have files, finished ones too."""
-    found = (names.SEALED_FILE.read(path.name) for path in root.glob("*"))
-    return {fields["job"] for fields in found if fields}

@@ -27,6 +27,8 @@ class Settled:
         Hash of the sum, by which a repetition is known.
     data
         What the member trains on, as it was when the job began.
+    scales
+        What scales the next sum has, in hexadecimal digits; empty in 32 bits.
     """
 
     stage: int
@@ -34,6 +36,7 @@ class Settled:
     chain: str
     data: str
     received: str = ""
+    scales: str = ""
 
 
 @dataclass(frozen=True)

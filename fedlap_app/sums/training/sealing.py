@@ -18,8 +18,9 @@ from fedlap_app.sums.backend import StepWeights
 from fedlap_app.sums.header import Header, Place, packed_part, require_equal
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.lanes import WHOLE
 from fedlap_app.sums.pads import CHUNK, Stream, signed_partners
-from fedlap_app.sums.training.shape import SumShape, Words
+from fedlap_app.sums.training.shape import NO_PARAMETERS, SumShape, Words
 
 BACKEND = "mask"
 PROFILE = "training"
@@ -70,11 +71,12 @@ class Sealer:
         header = self.header(place, members, shape)
         context = _context(header, members, chain)
         weights = self._check_weights(context)
-        checks.fill(_drawn(weights.key), weights.ones[_GROUP], words, shape.narrow)
+        drawn = _drawn(weights.key)
+        checks.fill(drawn, weights.ones[_GROUP], words, shape.narrow, shape.lanes)
         plus, minus = signed_partners(self.keys.me, members)
         if self.keys.me == members[0]:
             plus.append(_GROUP)
-        self._pad(words, shape.narrow, context, plus, minus, told)
+        self._pad(words, shape, context, plus, minus, told)
         return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def open(
@@ -98,11 +100,13 @@ class Sealer:
                 "it was cut or altered."
             )
         words = np.frombuffer(body, dtype="<u8").copy()
+        if not shape.lanes.unused(words[: shape.narrow]):
+            raise ProtocolError("A sum has bits where no number is; it was altered.")
         context = _context(header, members, chain)
-        self._pad(words, shape.narrow, context, [], [_GROUP])
+        self._pad(words, shape, context, [], [_GROUP])
         weights = self._check_weights(context)
         drawn = _drawn(weights.key)
-        checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow)
+        checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow, shape.lanes)
         return words
 
     def share(
@@ -119,7 +123,7 @@ class Sealer:
         context = _context(header, members, chain)
         plus, minus = signed_partners(self.keys.me, members)
         for part in told:
-            self._pad(words[part], 0, f"{context} {part.start}", plus, minus)
+            self._pad(words[part], NO_PARAMETERS, f"{context} {part.start}", plus, minus)
         return b"".join((header.of(self.keys.me).pack(), words.data))
 
     def _check_weights(self, context: str) -> StepWeights:
@@ -129,7 +133,7 @@ class Sealer:
     def _pad(
         self,
         words: Words,
-        narrow: int,
+        shape: SumShape,
         context: str,
         plus: list[str],
         minus: list[str],
@@ -138,16 +142,16 @@ class Sealer:
         """Add the pads shared with some, and take off those shared with others."""
         purpose = f"training pads {context}"
         streams = [
-            (Stream(self.keys.pad_secret(peer, f"{purpose} {told}" if peer else purpose)), combine)
-            for peers, combine in ((plus, np.add), (minus, np.subtract))
+            (Stream(self.keys.pad_secret(peer, f"{purpose} {told}" if peer else purpose)), signed)
+            for peers, signed in ((plus, True), (minus, False))
             for peer in peers
         ]
-        for part, word in ((words[:narrow], "<u4"), (words[narrow:], "<u8")):
+        for part, lanes in ((words[: shape.narrow], shape.lanes), (words[shape.narrow :], WHOLE)):
+            combine = lanes.subtract, lanes.add
             for start in range(0, part.size, CHUNK):
                 chunk = part[start : start + CHUNK]
-                numbers = chunk.view(word)
-                for stream, combine in streams:
-                    combine(numbers, stream.next(chunk.size).view(word), numbers)
+                for stream, signed in streams:
+                    combine[signed](chunk, stream.next(chunk.size))
 
 
 def _drawn(key: bytes) -> checks.Weights:

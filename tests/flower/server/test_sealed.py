@@ -127,6 +127,18 @@ def test_one_round_gives_the_parameters_of_plain_training(settings, observer, me
         assert (np.abs(value - sealed[name]) <= tolerance).all()
 
 
+@pytest.mark.parametrize("strategy", ["fedavgm", "fedadam", "fedadagrad", "fedyogi"])
+def test_strategies_with_a_memory_end_where_plain_training_does(settings, observer, strategy):
+    two = replace(settings, rounds=2, strategy=strategy, server_learning_rate=0.01)
+    plain = model_of(run(simulated(two), two, observer))
+    two = replace(two, training_backend="mask")
+    sealed = model_of(run(simulated(two), two, observer))
+    assert plain.keys() == sealed.keys()
+    for name, value in plain.items():
+        # Plain training takes the change as a difference of float32 models, of about 1.
+        assert np.abs(value - sealed[name]).max() <= 5e-5
+
+
 def test_a_simulation_says_as_much_as_plain_training(sealed, observer):
     plain = replace(sealed, training_backend="plain")
     before = run(simulated(plain), plain, observer)
@@ -201,6 +213,17 @@ def test_a_missing_member_makes_the_list_smaller_and_still_gets_the_sums(
     assert summary["absences"] == {"bank-03": 1}
     models = [own_model(scene, name, summary) for name in scene.names]
     assert all(same(models[0], model) for model in models[1:])
+
+
+def test_no_stage_tells_counts_of_fewer_members_than_the_first(patient, observer, tmp_path):
+    settings = replace(patient, self_training=1, rounds=1)
+    scene = Scene(tmp_path, settings)
+    grid = deployed(scene, LossyGrid)
+    grid.silent = (("turn", 1, 1),)
+    summary = run(grid, settings, observer)
+    first, second = (stage["accuracy"]["test"] for stage in summary["stages"])
+    assert 0 < first <= 1
+    assert math.isnan(second)
 
 
 def test_fewer_than_three_go_on_nowhere(patient, observer, tmp_path):

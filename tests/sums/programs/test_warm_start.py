@@ -53,7 +53,7 @@ def test_the_rows_are_ritz_vectors_turned_to_the_old_ones(changed):
     U, basis = rows(phase, done.request.job)
     stores = {part.name: Bases(phase.root / part.name / "basis") for part in phase.parts}
     X = np.vstack(
-        [program.fitted(stores[part.name].of_job(job, part), part) for part in phase.parts]
+        [program.fitted(stores[part.name].of_job(job, part), part).U for part in phase.parts]
     )
     L, degrees = whole(phase, "sym" if program.operator == "rw" else program.operator)
     if program.operator == "rw":
@@ -103,6 +103,7 @@ def test_an_old_basis_is_kept_without_a_sum(changed):
         assert np.array_equal(kept.graph.ids, part.ids)
         stayed = ~(kept.U == 0).all(axis=1)
         assert stayed.sum() > part.num_nodes - 3
+        assert sorted(np.flatnonzero(~kept.rows.computed)) == [0, 1]
 
 
 def test_an_organisation_without_the_old_basis_refuses(changed, tmp_path):

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedlap_app.errors import ProtocolError
+from fedlap_app.sums.lanes import WIDTHS, Lanes
 from fedlap_app.sums.training.agreed import KEPT, LAST
-from tests.sums.training.federation import STATE, Federation
+from tests.sums.training.federation import SHAPE, STATE, Federation
 
 
 def test_a_repeated_question_gets_the_same_bytes_and_no_other_gets_any(federation):
@@ -95,8 +98,10 @@ def play(some, restart):
     return told
 
 
-def test_a_restart_between_any_two_acts_changes_no_byte(tmp_path):
-    steady, shaken = (Federation(tmp_path / name, 4) for name in ("steady", "shaken"))
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_a_restart_between_any_two_acts_changes_no_byte(tmp_path, bits):
+    shape = replace(SHAPE, lanes=Lanes(bits))
+    steady, shaken = (Federation(tmp_path / name, 4, shape=shape) for name in ("steady", "shaken"))
 
     def restart(name=None):
         for each in [name] if name else shaken.names:

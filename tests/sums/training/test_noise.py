@@ -132,3 +132,5 @@ def test_noise_that_protects_nobody_is_refused():
         Noise(1e-6, 1.0, 0).add(LARGE.encode(zeros(), 1.0, [0.0, 0.0], 3), LARGE, 3)
     with pytest.raises(ConfigError, match="set training-bits = "):
         replace(Settings(), dp_noise=100.0, dp_clip=10.0)
+    with pytest.raises(ConfigError, match="set training-ring = 32"):
+        replace(Settings(), dp_noise=1.0, training_ring=16)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -6,8 +7,9 @@ from scipy.stats import chisquare
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.header import Header
+from fedlap_app.sums.lanes import WIDTHS, Lanes
 from fedlap_app.sums.training.shape import SumShape, Tensor
-from tests.sums.training.federation import STATE, Federation
+from tests.sums.training.federation import SHAPE, STATE, Federation
 
 LARGE = SumShape((Tensor("A", (200, 100)),), 40)
 
@@ -51,7 +53,7 @@ def altered(words):
 
 
 def wrapped(words):
-    words.view("<u4")[0] += np.uint32(1 << 31)
+    words.view("<u4")[:1] += np.uint32(1 << 31)
 
 
 def scored(words):
@@ -66,14 +68,20 @@ def shifted(words):
     words[:10] = np.roll(words[:10], 1)
 
 
-@pytest.mark.parametrize("change", [altered, wrapped, scored, counted, shifted])
-def test_an_altered_sum_is_refused(federation, change):
-    some = federation(3).begin()
-    turn = some.turn(1)
+def unused(words):
+    words[0] ^= np.uint64(1 << 63)
+
+
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("change", [altered, wrapped, scored, counted, shifted, unused])
+def test_an_altered_sum_is_refused(federation, change, bits):
+    some = federation(3, shape=replace(SHAPE, lanes=Lanes(bits))).begin()
+    some.round(some.turn(1))
+    turn = some.turn(2)
     data = bytearray(some.add(turn, some.seal(turn, some.draw())))
     change(np.frombuffer(data, "<u8", offset=Header.unpack(data)[1]))
     for job in some.jobs.values():
-        with pytest.raises(ProtocolError, match=r"altered|pads|too many"):
+        with pytest.raises(ProtocolError, match=r"altered|pads|too many|too few"):
             job.open(turn, data)
 
 

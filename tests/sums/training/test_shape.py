@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 
 from fedlap_app.errors import ProtocolError, RunError
 from fedlap_app.sums.checks import SLOTS
-from fedlap_app.sums.training.shape import SumShape, Tensor
+from fedlap_app.sums.lanes import Lanes
+from fedlap_app.sums.training.shape import ROOM, SumShape, Tensor
 from tests.sums.training.federation import SHAPE
 
 
@@ -87,6 +89,73 @@ def test_the_norm_holds_for_all_words(numbers):
     if squared > 4:
         with pytest.raises(ProtocolError):
             shape.require_small(words, root * (1 - 1e-9) - 1)
+
+
+def narrow(bits):
+    return replace(SHAPE, lanes=Lanes(bits))
+
+
+@pytest.mark.parametrize("bits", [16, 12])
+def test_a_narrow_ring_holds_the_mean_to_a_part_of_the_last_one_of_each_row(federation, bits):
+    shape, count = narrow(bits), 5
+    some = federation(count, shape=shape).begin()
+    drawn = some.draw(seed=3)
+    for change, _ in drawn.values():
+        change["A"][1] *= 1e-5  # rows have scales of their own
+    first = some.round(some.turn(1), drawn)["client-00"]
+    found = some.round(some.turn(2), drawn)["client-00"]
+    share = np.array([*some.weights.values()]) / sum(some.weights.values())
+    for name in ("A", "b"):
+        changes = [change[name].astype(float) for change, _ in drawn.values()]
+        mean = np.average(changes, axis=0, weights=share)
+        # A step is at most ROOM * 2 of the largest of the row in 2^(bits - 1), and K are lost.
+        rows = np.abs(first.mean[name]).reshape(-1, mean.shape[-1]).max(axis=1)
+        rows = np.maximum(rows, rows.max() / 64)
+        error = np.abs(found.mean[name] - mean).reshape(-1, mean.shape[-1]).max(axis=1)
+        assert (error <= count * 2 * ROOM * rows * 2.0 ** (1 - bits) * 1.001).all()
+        assert (error > 0).any()
+
+
+@pytest.mark.parametrize("bits", [16, 12])
+def test_a_change_beyond_its_row_is_cut_off_and_never_wraps(bits):
+    shape, count = narrow(bits), 40
+    scales = shape.scales_after({"A": np.ones((3, 5)), "b": np.ones(4)})
+    scaled = shape.scaled(scales)
+    huge = {"A": np.full((3, 5), 1e6), "b": np.full(4, -1e6)}
+    total = scaled.encode(huge, 1 / count, [0.0] * 6, count)
+    for _ in range(count - 1):
+        part = scaled.encode(huge, 1 / count, [0.0] * 6, count)
+        shape.lanes.add(total[: shape.narrow], part[: shape.narrow])
+    mean = scaled.mean(total)
+    assert ROOM * 0.9 <= mean["A"].min() <= mean["A"].max() <= 2 * ROOM
+    assert ROOM * 0.9 <= -mean["b"].max() <= -mean["b"].min() <= 2 * ROOM
+    with pytest.raises(RunError, match="larger training-ring"):
+        scaled.encode(huge, 1.0, [0.0] * 6, (1 << bits - 2) + 1)
+    with pytest.raises(RunError, match="not finite"):
+        scaled.encode({**huge, "b": np.full(4, np.nan)}, 1.0, [0.0] * 6, 2)
+
+
+def test_a_row_that_did_not_change_can_change_again():
+    shape = narrow(16)
+    for mean in (
+        {"A": np.zeros((3, 5)), "b": np.ones(4)},
+        {"A": np.zeros((3, 5)), "b": np.zeros(4)},
+    ):
+        scaled = shape.scaled(shape.scales_after(mean))
+        words = scaled.encode({"A": np.full((3, 5), 0.01), "b": np.zeros(4)}, 1.0, [0.0] * 6, 1)
+        assert scaled.mean(words)["A"] == pytest.approx(0.01, abs=1e-4)
+
+
+def test_small_entries_are_rounded_by_lot_and_not_lost():
+    shape = narrow(12)
+    scaled = shape.scaled(shape.scales_after({"A": np.ones((3, 5)), "b": np.ones(4)}))
+    change = {"A": np.full((3, 5), 1e-3), "b": np.zeros(4)}  # a quarter of a step
+    found = [
+        scaled.mean(scaled.encode(change, 1.0, [0.0] * 6, 1, lot=lot))["A"].mean()
+        for lot in range(400)
+    ]
+    assert np.mean(found) == pytest.approx(1e-3, rel=0.1)
+    assert np.std(found) > 0
 
 
 def test_a_trained_model_and_its_change_give_the_same_words():
