@@ -6,6 +6,7 @@ import shutil
 import signal
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -110,7 +111,8 @@ def _fork() -> tuple[int, int]:
 
 def attack_server(kind: str, folder: Path, known: Sequence[Recorded], count: int, seed: int):
     """Attack the server of a run of some kind; gives what was found."""
-    settings = settings_of(kind, folder)
+    # In the same second as the recording a folder of runs would have its name.
+    settings = replace(settings_of(kind, folder), run_dir=str(folder / "replayed"))
     # What the server keeps for a run that goes on would be taken up by the next one.
     shutil.rmtree(places.home() / "checkpoints", ignore_errors=True)
     grid = Replayed(settings, known, count, Random(f"{kind} {seed}"))
