@@ -23,12 +23,14 @@ from fedlap_app.methods.base import State as Before
 from fedlap_app.methods.scores import SPLITS, Best, Layout, Scores, best_of, summed, unpack
 from fedlap_app.methods.step import MODEL, State, kept, pack_state, unpack_state
 from fedlap_app.models.specs import BRANCH_WEIGHTS, FEATURE_WEIGHT, FEATURE_WEIGHTS
+from fedlap_app.privacy.accounting import Promise
 from fedlap_app.seeds import stage_seed
 from fedlap_app.store import packing
 from fedlap_app.store.packing import Data
 from fedlap_app.sums.lanes import Lanes
 from fedlap_app.sums.training.agreed import KEPT, Agreed, Turn
 from fedlap_app.sums.training.job import RoundSum
+from fedlap_app.sums.training.noise import Noise
 from fedlap_app.sums.training.shape import SumShape, Tensor
 
 Model = Mapping[str, NDArray[np.float32]]
@@ -119,6 +121,7 @@ class Course:
             rounds=settings.rounds,
             largest_step=settings.largest_step,
             min_clients=settings.min_clients,
+            noise=_noise(settings.promise),
         )
 
     def first(self, stage: int) -> State:
@@ -201,6 +204,11 @@ class Course:
         found, best = facts or {}, Best.of(self.method)
         best.round, best.totals = found.get("round", 0), found.get("totals")
         return best
+
+
+def _noise(promise: Promise | None) -> Noise | None:
+    """What every change gets of noise under the settings of a run."""
+    return None if promise is None else Noise(promise.clip, promise.noise, promise.colluders)
 
 
 def pack_standing(standing: Standing, state: State) -> bytes:

@@ -19,6 +19,7 @@ from fedlap_app.store.rewritten import RewrittenFile
 FILE = names.LEDGER
 FORMAT = 1
 SENT, RECEIVED = "sent", "received"
+NOISE = "differential privacy"
 SERVER, RECIPIENT, MEMBERS, NOBODY = "server", "recipient", "all members", "nobody"
 SELF = "this organisation"
 OPEN, FINISHED = "open", "finished"
@@ -134,6 +135,12 @@ class Ledger:
                 known.messages += each.messages
                 known.values += each.values
         self.step, self.vectors, self.state = step, vectors, state
+        self._save()
+
+    def tell(self, key: str, fact: Any) -> None:  # noqa: ANN401 - whatever JSON holds
+        """Put another fact about the job in the place of the last."""
+        self.facts[key] = fact
+        self.__dict__.pop("_start", None)
         self._save()
 
     def close(self, state: str) -> None:

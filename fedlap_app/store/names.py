@@ -14,8 +14,8 @@ ERROR, STATUS, COMPARISON = "error.json", "status.json", "compare.json"
 # Of a client store.
 LOCK, MARKER = "lock", "fedlap-store"
 ERRORS = "errors.log"
-CONSENT, BEGUN, RUNS = "consent.json", "begun.json", "runs.json"
-COUNTS = (CONSENT, BEGUN, RUNS)
+CONSENT, BEGUN, RUNS, NOISED = "consent.json", "begun.json", "runs.json", "noised.json"
+COUNTS = (CONSENT, BEGUN, RUNS, NOISED)
 OFFLINE, POST, JOBS = "offline", "post", "jobs"
 IDENTITY, SECRET, PEERS = "identity", "secret", "peers.json"
 ABSENT, MISMATCH, REFUSED = "missing-organisations.log", "edge-mismatch.log", "consent.log"

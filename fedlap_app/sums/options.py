@@ -1,10 +1,12 @@
 """Knobs of sealed sums."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import Options, knob
+from fedlap_app.privacy.accounting import Promise
 from fedlap_app.privacy.policy import BACKENDS, TRAINING_SEALS
 from fedlap_app.spectral.neighbourhood import SCALINGS
 from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
@@ -59,11 +61,50 @@ class SealedTrainingOptions(Options):
         1000.0, "norm of a round's mean change above which nobody goes on",
         low=1e-6, high=1e9, only=("training-backend", ("mask",)), advanced=True,
     )  # fmt: skip
+    dp_noise: float = knob(
+        0.0, "noise on the sum of updates, in units of dp-clip; 0: no differential privacy",
+        more="The unit is one organisation's update of a round, not a node. All organisations then "
+        "count alike. Noise is never seeded, so the same seed gives other results.",
+        low=0.0, high=10_000.0, only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
+    dp_clip: float = knob(
+        1.0, "norm to which every organisation clips its update, where dp-noise is above 0",
+        low=1e-6, high=1e6, only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
+    dp_delta: float = knob(
+        1e-5, "probability with which epsilon need not bound what an update shows",
+        low=1e-12, high=0.1, only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
+    dp_colluders: int = knob(
+        1, "members that may tell each other their noise; that of the others is enough",
+        low=0, high=10_000, only=("training-backend", ("mask",)), advanced=True,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.training_ring not in WIDTHS:
             raise ConfigError(f"training-ring = {self.training_ring}: take 32, 16 or 12")
+        if not self.dp_noise:
+            return
+        if self.training_ring != max(WIDTHS):
+            raise ConfigError(
+                f"dp-noise = {self.dp_noise:g} needs sums with room for it and training-ring = "
+                f"{self.training_ring} has none: set training-ring = {max(WIDTHS)}"
+            )
+        room, needed = 2.0 ** (31 - self.training_bits), self.dp_clip * (1 + 10 * self.dp_noise)
+        if needed >= room:
+            raise ConfigError(
+                f"dp-clip = {self.dp_clip:g} with dp-noise = {self.dp_noise:g} may reach "
+                f"{needed:.3g} in a sum that holds {room:g}: set training-bits = "
+                f"{max(8, 30 - math.ceil(math.log2(needed)))}, or a smaller dp-clip"
+            )
+
+    @property
+    def promise(self) -> Promise | None:
+        """What noise on updates is to promise; None: there is none."""
+        if not self.dp_noise or self.training_backend == "plain":
+            return None
+        return Promise(self.dp_clip, self.dp_noise, self.dp_delta, self.dp_colluders)
 
 
 @dataclass(frozen=True)

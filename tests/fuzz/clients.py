@@ -70,12 +70,11 @@ class Attacker(InProcessGrid):
         super().__init__(app, partition_configs(settings.clients), settings.to_config(), run_id=RUN)
         self.found = Found()
         self._known, self._rng, self._root = known, rng, Path(settings.store_dir)
-        self._count, self._honest = count, 0
+        self._number, self._honest = count, 0
 
     def _deliver(self, message: Message, context: Context) -> Message:
-        first = self._count * self._honest // len(self._known)
+        first, last = (self._number * (self._honest + more) // len(self._known) for more in (0, 1))
         self._honest += 1
-        last = self._count * self._honest // len(self._known)
         before = Snapshot(self._root) if last > first else None
         for _ in range(first, last):
             with silence():

@@ -6,6 +6,7 @@ import shutil
 import signal
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -45,7 +46,7 @@ class Replayed(InProcessGrid):
             key = key_of(each.node, each.kind, each.sent)
             self._replies.setdefault(key, []).append(each.answered)
         self._known, self._rng = known, rng
-        self._count, self._honest = count, 0
+        self._number, self._honest = count, 0
         self.is_child = False
 
     def _deliver(self, message: Message, context: Context) -> Message:
@@ -55,9 +56,8 @@ class Replayed(InProcessGrid):
             refusal = ConfigRecord({"who": "nobody", "reason": "this was never asked"})
             return Message(RecordDict({REFUSAL: refusal}), reply_to=message)
         answered = left.pop(0) if len(left) > 1 else left[0]
-        first = self._count * self._honest // len(self._known)
+        first, last = (self._number * (self._honest + more) // len(self._known) for more in (0, 1))
         self._honest += 1
-        last = self._count * self._honest // len(self._known)
         for _ in range(0 if self.is_child else last - first):
             other = self._other(answered)
             pid, told = _fork()
@@ -111,7 +111,8 @@ def _fork() -> tuple[int, int]:
 
 def attack_server(kind: str, folder: Path, known: Sequence[Recorded], count: int, seed: int):
     """Attack the server of a run of some kind; gives what was found."""
-    settings = settings_of(kind, folder)
+    # In the same second as the recording a folder of runs would have its name.
+    settings = replace(settings_of(kind, folder), run_dir=str(folder / "replayed"))
     # What the server keeps for a run that goes on would be taken up by the next one.
     shutil.rmtree(places.home() / "checkpoints", ignore_errors=True)
     grid = Replayed(settings, known, count, Random(f"{kind} {seed}"))

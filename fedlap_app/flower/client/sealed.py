@@ -71,7 +71,7 @@ def _weigh(organisation: Organisation, asked: Asked) -> Answer:
         state.begin(turn.stage)
         if organisation.name not in turn.members:
             return Answer(mark=state.job.mark)
-        weight = float(organisation.method.weight(organisation))
+        weight = _weight(organisation)
         body = state.job.weigh(turn.attempt, turn.members, weight)
         training_ledger.enter_sealed(organisation, state.home, turn, state.job)
         return Answer(body, state.job.mark)
@@ -112,10 +112,19 @@ def _turn(organisation: Organisation, asked: Asked) -> Answer:
                 f"Round {turn.number} of stage {turn.stage} was asked for twice at once, and what "
                 "followed it has begun; go on from there."
             )
+        if turn.number <= rounds:
+            training_ledger.count_noise(organisation)
         # What another process has sealed by now comes first.
         body = state.job.seal(turn, trained, scores, state.model)
         training_ledger.enter_sealed(organisation, state.home, turn, state.job)
     return Answer(body, mark)
+
+
+def _weight(organisation: Organisation) -> float:
+    """What the own change counts by: under noise all count alike, so that none tells its nodes."""
+    if organisation.settings.promise:
+        return 1.0
+    return float(organisation.method.weight(organisation))
 
 
 def _publish(organisation: Organisation, asked: Asked) -> Answer:
@@ -152,7 +161,8 @@ def _trained(
     if moments:
         moments.write(turn.number, update.moments)
     listed = state.job.listed
-    if set(update.records) != {MODEL} or listed is None or update.weight != listed.weight:
+    weight = 1.0 if organisation.settings.promise else update.weight
+    if set(update.records) != {MODEL} or listed is None or weight != listed.weight:
         raise RunError(
             f"method '{method.name}' sends more than a model, or weights that change with the "
             "round, which no sealed sum holds: set training-backend = 'plain', which the policy "

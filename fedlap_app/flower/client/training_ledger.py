@@ -15,10 +15,12 @@ from fedlap_app.methods.kept import training_job
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.methods.scores import SPLITS
 from fedlap_app.methods.task import Late, Task
+from fedlap_app.privacy.accounting import Released
 from fedlap_app.privacy.ledger import (
     FINISHED,
     MEMBERS,
     NOBODY,
+    NOISE,
     OPEN,
     RECEIVED,
     SENT,
@@ -93,8 +95,20 @@ def enter_sealed(
     ledger = Ledger.open(store.job(name).path, facts, durable=organisation.deployed, begun=False)
     number = organisation.settings.rounds + KEPT + 1 if published else turn.number
     entries = [*_published(published)] if published else [*_sealed(job, turn)]
+    promise = organisation.settings.promise
+    if promise and not published and 0 < turn.number <= organisation.settings.rounds:
+        about = ledger.facts.get(NOISE, {})
+        releases = int(about.get("releases", 0)) + 1
+        total = Released(store.root, durable=organisation.deployed).total(promise.delta)
+        ledger.tell(NOISE, {**promise.of(releases), **total})
     step = replace(task, stage=turn.stage).step(number)
     ledger.enter(step, 0, entries, FINISHED if last else OPEN)
+
+
+def count_noise(organisation: Organisation) -> None:
+    """Count a noisy update of any run before it leaves; the caller holds the lock of the store."""
+    if promise := organisation.settings.promise:
+        Released(organisation.store.root, durable=organisation.deployed).add(promise.noise)
 
 
 def _sealed(job: TrainingJob, turn: Turn) -> Iterator[Entry]:

@@ -61,7 +61,7 @@ class Outcome:
     """Scores after every stage; the best global model and its basis where there are any.
 
     `features` is the job whose moments features are standardised by, `encoding` how they are read
-    where all data is in one place.
+    where all data is in one place, `releases` how many sums of updates were asked for.
     """
 
     stages: Sequence[StageScores]
@@ -69,6 +69,7 @@ class Outcome:
     basis: str = ""
     features: str = ""
     encoding: bytes = b""
+    releases: int = 0
 
     @property
     def clients(self) -> Mapping[str, Scores]:

@@ -78,6 +78,8 @@ def _phases(
             f"only; here choose one of {', '.join(distributed())}"
         )
     require_sealable(method)
+    if settings.promise:  # a missing package is told before anybody is asked
+        settings.promise.of(settings.rounds)
     members = gather(grid, settings)
     clock.lap("gather")
     if method.weakness:

@@ -128,6 +128,7 @@ class SealedRounds:
     _weights: bytes = b""
     _next: int = 1
     _apart: bool = False
+    _releases: int = 0
     _published: dict[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     _model: Parameters | None = None
     _rounds: Counter[int] = field(default_factory=Counter)
@@ -183,6 +184,7 @@ class SealedRounds:
         first = min(places[name] for name in self.listed)
         last = max(places[name] for name in self.listed)
         stage, number = last
+        self._releases = stage * rounds + max(0, min(number, rounds))
         log(INFO, "Going on with training job %s, stage %d, round %d", self.handshake.job, *last)
         if number < 0 or (number == 0 and first != last):
             return stage
@@ -203,12 +205,13 @@ class SealedRounds:
         if self.window is not None:
             seen = self.window.stages()
             if len(seen) == stages:
-                return Outcome(seen, self.window.model(), basis, read)
+                model = self.window.model()
+                return Outcome(seen, model, basis, read, releases=self._releases)
         told = [
             StageScores(None, None, self._rounds[stage], {}, self._published.get(stage, {}))
             for stage in range(stages)
         ]
-        return Outcome(told, self._model, basis, read)
+        return Outcome(told, self._model, basis, read, releases=self._releases)
 
     def _weigh(self, stage: int) -> None:
         """Sum the weights of the member list."""
@@ -235,6 +238,8 @@ class SealedRounds:
         """Add the contributions to a turn; whether the stage is over; None: somebody is missing."""
         shape = self.course.agreed.shape_of(turn)
         adder = Adder(self.handshake.job, self.handshake.members, turn.place, turn.members, shape)
+        # One that ends without somebody counts as well: its parts have left.
+        self._releases += turn.number <= self.method.settings.rounds
         answers = self._add(TURN, turn, adder)
         if answers is None:
             return None

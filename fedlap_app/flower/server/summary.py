@@ -62,6 +62,7 @@ def write_summary(
         "clients": settings.clients or len(outcome.clients) or len(traffic),
         "seed": settings.seed,
         **outcome.summary(settings.metric),
+        **_privacy(settings, outcome.releases),
         "bytes_up": {name: count.up for name, count in traffic.items()},
         "bytes_down": {name: count.down for name, count in traffic.items()},
         "absences": dict(absences or {}),
@@ -70,6 +71,11 @@ def write_summary(
     }
     folder.write_json(names.SUMMARY, summary)
     return summary
+
+
+def _privacy(settings: Settings, releases: int) -> dict[str, Any]:
+    """What noise on updates promises, where there is any."""
+    return {"privacy": settings.promise.of(releases)} if settings.promise else {}
 
 
 def versions() -> dict[str, str]:

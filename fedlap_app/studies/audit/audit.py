@@ -143,7 +143,16 @@ def audit_organisation(
 
 def _method(settings: Settings) -> dict[str, Any]:
     """What the training that follows shows to whom, in words."""
-    return {"name": settings.method, "says": list(method_class(settings.method).reveals)}
+    says = [*method_class(settings.method).reveals]
+    if promise := settings.promise:
+        about = promise.of(settings.rounds * (settings.self_training + 1))
+        says.append(
+            f"Noise on updates bounds what they show of {about['unit']}, by epsilon = "
+            f"{about['epsilon']:.3g} at delta = {about['delta']:g} after {about['releases']} "
+            f"rounds, while at most {about['colluders']} members collude. It does not cover "
+            f"{about['omits']}."
+        )
+    return {"name": settings.method, "says": says}
 
 
 def _revealed(settings: Settings, program: str, parts: Sequence[Subgraph]) -> dict[str, Any]:

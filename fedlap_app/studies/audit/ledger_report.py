@@ -9,7 +9,7 @@ from fedlap_app.errors import DataError
 from fedlap_app.privacy import tally
 from fedlap_app.privacy.consent import ATTACKER, FEATURES, VECTORS, WALKS, count_mark
 from fedlap_app.privacy.leakage import alpha_of, kl_of, worst_case_auc
-from fedlap_app.privacy.ledger import FILE, RECEIVED, SENT, Entry, parse
+from fedlap_app.privacy.ledger import FILE, NOISE, RECEIVED, SENT, Entry, parse
 from fedlap_app.store import names, places
 
 _KINDS = (VECTORS, FEATURES, WALKS)
@@ -175,6 +175,13 @@ def _state(job: Mapping[str, Any]) -> str:
     says = str(job["state"])
     if job["phase"] == "offline":
         says += f", {job['vectors']} {job.get('counted', VECTORS)}"
+    if NOISE in job:
+        about = job[NOISE]
+        says += (
+            f", epsilon {about['epsilon']:.3g} at delta {about['delta']:g} "
+            f"({about['epsilon of all runs']:.3g} with all runs of this store) for "
+            f"{about['unit']}; without {about['omits']}"
+        )
     return says if job.get("complete", True) else f"{says}; its ledger was lost on the way"
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.sums.header import Place
 from fedlap_app.sums.kdf import digest
+from fedlap_app.sums.training.noise import Noise
 from fedlap_app.sums.training.shape import SumShape
 
 WEIGHTS = "training weights"
@@ -66,6 +67,8 @@ class Agreed:
         Norm that no mean change may pass.
     min_clients
         Members without whom nothing is summed.
+    noise
+        Clipping and noise of every change; None: there is none.
     """
 
     run: str
@@ -74,12 +77,14 @@ class Agreed:
     rounds: int
     largest_step: float
     min_clients: int = 0
+    noise: Noise | None = None
 
     @property
     def digest(self) -> bytes:
         """Hash of all of it."""
         facts = (self.stages, self.rounds, self.min_clients, repr(self.largest_step))
-        return digest("training job", self.run, self.shape.digest, *facts)
+        noise = () if self.noise is None else (repr(self.noise),)
+        return digest("training job", self.run, self.shape.digest, *facts, *noise)
 
     def shape_of(self, turn: Turn) -> SumShape:
         """What the sum of a turn holds."""

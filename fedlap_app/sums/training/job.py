@@ -208,7 +208,14 @@ class TrainingJob:
         share, count = listed.weight / listed.total, len(turn.members)
         # Rounding follows from the turn, so that a process that is new rounds alike.
         lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
+        noise = self.agreed.noise if shape.tensors else None
+        if noise is not None:
+            # What others say of their weights must not raise what the own update can change.
+            share = 1.0 / count
+            change, before = noise.clipped(change, before, shape.tensors, share), NOTHING
         words = shape.encode(change, share, scores, count, before, int.from_bytes(lot[:16]))
+        if noise is not None:
+            noise.add(words, shape, count)
         total = repr(listed.total)
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)

@@ -182,7 +182,7 @@ class SumShape:
                 "release."
             )
         words = np.zeros(self.narrow + self.scores + SLOTS, dtype="<u8")
-        rooms = self._parts(words) if self.lanes == PAIRS else self._narrow_rooms()
+        rooms = self.parts(words) if self.lanes == PAIRS else self._narrow_rooms()
         draw, most = np.random.Generator(np.random.Philox(lot)), self.lanes.most - contributors
         if self.tensors and most < self.lanes.most // 2:
             raise RunError(
@@ -211,7 +211,7 @@ class SumShape:
             tensor.name: np.multiply(
                 tensor.by_row(part), 2.0 ** -tensor.fractions[:, None], dtype=np.float64
             ).reshape(tensor.shape)
-            for tensor, part in self._parts(words)
+            for tensor, part in self.parts(words)
         }
 
     def totals(self, words: Words) -> Floats:
@@ -223,7 +223,7 @@ class SumShape:
         finest = max((int(tensor.fractions.max()) for tensor in self.tensors), default=0)
         squares = sum(
             sum_of_squares(row) << 2 * (finest - bits)
-            for tensor, part in self._parts(words)
+            for tensor, part in self.parts(words)
             for bits, row in _grouped(tensor, part)
         )
         if isqrt(squares) > int(largest * 2.0**finest):
@@ -233,7 +233,7 @@ class SumShape:
                 "a smaller one or a larger limit."
             )
 
-    def _parts(self, words: Words) -> Iterator[tuple[Tensor, NDArray[Any]]]:
+    def parts(self, words: Words) -> Iterator[tuple[Tensor, NDArray[Any]]]:
         """Every tensor and its numbers in the words; in 32 bits they are the words themselves."""
         numbers = self.lanes.numbers(words[: self.narrow])
         ends = accumulate(tensor.size for tensor in self.tensors)

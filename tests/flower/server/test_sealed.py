@@ -20,6 +20,8 @@ from fedlap_app.flower.grids.local_grid import (
 from fedlap_app.flower.server.run import run
 from fedlap_app.methods.kept import training_job
 from fedlap_app.models.model_file import ModelFile
+from fedlap_app.privacy.accounting import epsilon
+from fedlap_app.store.folders import Store
 from tests.adversary.scene import Scene
 
 
@@ -335,3 +337,36 @@ def test_a_finished_job_leaves_no_key_behind(scene, observer):
     names = [path.name for path in scene.store("bank-01").iterdir()]
     assert not [name for name in names if name.startswith("trainings-")]
     assert [name.rpartition("-")[2] for name in names if name.startswith("training-")] == ["said"]
+
+
+def test_noise_on_updates_is_accounted_for(sealed, observer):
+    """Never seeded, the same at all, and told in the summary with what it leaves out."""
+    noisy = replace(sealed, dp_noise=2.0, dp_clip=0.5, resume=False)
+    told = [run(simulated(noisy), noisy, observer) for _ in range(2)]
+    for summary in told:
+        assert summary["privacy"]["releases"] == 6
+        assert summary["privacy"]["epsilon"] == pytest.approx(epsilon(2.0, 6, 1e-5))
+        assert "scores of every round" in summary["privacy"]["omits"]
+    some, others = (model_of(summary) for summary in told)
+    assert not same(some, others)
+
+
+def test_the_ledger_adds_up_the_noise_of_all_runs(scene, observer):
+    noisy = {"dp_noise": 3.0, "dp_clip": 0.5, "self_training": 0}
+    settings = replace(scene.settings, **noisy)
+    for runs in (1, 2):
+        summary = run(deployed(scene, **noisy), settings, observer)
+        assert "privacy" in summary
+        job = Store(scene.store("bank-01")).job(training_job(summary["run_id"]))
+        about = job.read_json("ledger.json")["differential privacy"]
+        assert about["releases"] == 3
+        assert about["releases in all runs"] == 3 * runs
+        assert about["epsilon of all runs"] == pytest.approx(epsilon(3.0, 3 * runs, 1e-5))
+    models = [own_model(scene, name, summary) for name in scene.names]
+    assert all(same(models[0], model) for model in models[1:])
+
+
+def test_noise_from_which_nobody_is_left_is_refused(sealed, observer):
+    settings = replace(sealed, dp_noise=1.0, dp_colluders=sealed.clients)
+    with pytest.raises(RunError, match="dp-colluders = 3"):
+        run(simulated(settings), settings, observer)

@@ -1,0 +1,109 @@
+"""Faults that reach sealed training without any process dying: the result stays the same bits."""
+
+import copy
+import shutil
+import time
+from dataclasses import replace
+
+import pytest
+
+from client_app.app import app
+from fedlap_app.errors import FedLapError
+from fedlap_app.flower.client.organisation import _organisations as organisations_in_memory
+from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
+from fedlap_app.flower.server.run import run
+from tests.adversary.scene import Scene
+from tests.flower.server.test_sealed import own_model, same
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def settings(settings):
+    return replace(settings, training_backend="mask", self_training=1)
+
+
+def played(root, settings, observer, grid=InProcessGrid):
+    """Scene, summary and the models of all after a run of a deployment."""
+    scene = Scene(root, settings)
+    made = grid(app, folder_configs(scene.folders.values()), settings.to_config(),
+                run_id=new_run_id())  # fmt: skip
+    made.scene = scene
+    summary = run(made, settings, observer)
+    return [own_model(scene, name, summary) for name in scene.names]
+
+
+class TwiceGrid(InProcessGrid):
+    """Every message comes twice, and once more three messages later; the last answer counts."""
+
+    differing = 0
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.late = []
+
+    def _deliver(self, message, context):
+        self.late.append((message, context))
+        if len(self.late) > 3:
+            super()._deliver(*self.late.pop(0))
+        first = copy.deepcopy(super()._deliver(message, context))
+        again = super()._deliver(message, context)
+        sealed = message.metadata.message_type == "train.sealed"
+        TwiceGrid.differing += sealed and repr(first.content) != repr(again.content)
+        return again
+
+
+class ClockGrid(InProcessGrid):
+    """The clock jumps by a day, forward and back, between any two messages."""
+
+    jumps = 0
+
+    def _deliver(self, message, context):
+        self.jumps += 1
+        shift = DAY * (self.jumps % 3 - 1)
+        honest = time.time
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(time, "time", lambda: honest() + shift)
+            return super()._deliver(message, context)
+
+
+class BackupGrid(InProcessGrid):
+    """The store of the first organisation is copied while it trains, and put back soon after."""
+
+    asked = 0
+
+    def _deliver(self, message, context):
+        if message.metadata.message_type == "train.sealed" and context.node_id == 101:
+            self.asked += 1
+            store = self.scene.store(self.scene.names[0])
+            place = self.scene.root / "backup"
+            if self.asked == 3:
+                shutil.copytree(store, place)
+            if self.asked == 5 and place.is_dir():
+                shutil.rmtree(store)
+                place.rename(store)
+                organisations_in_memory.clear()
+        return super()._deliver(message, context)
+
+
+@pytest.mark.parametrize("grid", [TwiceGrid, ClockGrid])
+def test_messages_and_clocks_out_of_order_change_no_bit(grid, settings, observer, tmp_path):
+    """The keys of both deployments differ, so that only what they compute is compared."""
+    TwiceGrid.differing = 0
+    settings = replace(settings, dropout=0.0, input_dropout=0.0)
+    calm = played(tmp_path / "calm", settings, observer)
+    disturbed = played(tmp_path / "disturbed", settings, observer, grid)
+    assert all(same(calm[0], model) for model in (*calm, *disturbed))
+    assert not TwiceGrid.differing
+
+
+def test_a_store_that_was_copied_back_stops_or_goes_on_to_the_same_bits(
+    settings, observer, tmp_path
+):
+    settings = replace(settings, dropout=0.0, input_dropout=0.0)
+    calm = played(tmp_path / "calm", settings, observer)
+    try:
+        models = played(tmp_path / "restored", settings, observer, BackupGrid)
+    except FedLapError:  # one sentence, and nothing of another kind
+        return
+    assert all(same(calm[0], model) for model in models)
