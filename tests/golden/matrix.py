@@ -1,7 +1,7 @@
 """What must stay the same to the last bit while the code is rebuilt.
 
 ``python -m tests.golden.matrix --write`` computes the matrix anew and writes ``golden.json``;
-``--write-options`` only the cells of the commands' options.
+``--write-options`` only the cells of presets and of the commands' options.
 Results come from the command line and from the files that it leaves, never from inner modules;
 what has no such way is in the functions `resolved_settings` and `run_with_processes`.
 """
@@ -76,9 +76,11 @@ def run_with_processes(settings: Settings, folder: Path) -> Cell:
     from fedlap_app.flower.grids.local_grid import ProcessGrid, new_run_id, partition_configs
     from fedlap_app.flower.server.observer import LogObserver
     from fedlap_app.flower.server.run import run
+    from fedlap_app.relevance import choose
     from fedlap_app.settings import parse_settings
 
-    chosen = parse_settings(_placed(settings, folder))
+    # What the method ignores is left out, as the commands do with a preset.
+    chosen = parse_settings(choose(_placed(settings, folder), {}, _unsaid))
     nodes = partition_configs(chosen.clients)
     grid = ProcessGrid(nodes, chosen.to_config(), run_id=new_run_id())
     run(grid, chosen, LogObserver())
@@ -176,8 +178,13 @@ def compute() -> dict[str, Cell]:
         for name, settings in runs.items():
             with tempfile.TemporaryDirectory(prefix="fedlap-golden-") as folder:
                 cells[name] = way(settings, Path(folder))
-    cells |= {name: resolved_settings(preset) for name, preset in presets().items()}
-    return cells | {name: options(command) for name, command in commands().items()}
+    return cells | offered()
+
+
+def offered() -> dict[str, Cell]:
+    """What presets set and commands take."""
+    found = {name: resolved_settings(preset) for name, preset in presets().items()}
+    return found | {name: options(command) for name, command in commands().items()}
 
 
 def text_of(cell: Cell) -> str:
@@ -186,11 +193,12 @@ def text_of(cell: Cell) -> str:
 
 
 def write_options() -> None:
-    """Replace the cells of the commands; every other line stays as it is."""
+    """Replace the cells of presets and commands; every other line stays as it is."""
     lines = FILE.read_text(encoding="utf-8").splitlines()
-    kept = [line.removesuffix(",") for line in lines[3:-2] if not line.startswith('  "command ')]
-    cells = [f"  {json.dumps(name)}: {text_of(options(each))}" for name, each in commands().items()]
-    content = [*lines[:3], ",\n".join([*kept, *cells]), *lines[-2:], ""]
+    stale = ('  "preset ', '  "command ')
+    kept = [line.removesuffix(",") for line in lines[3:-2] if not line.startswith(stale)]
+    fresh = [f"  {json.dumps(name)}: {text_of(cell)}" for name, cell in offered().items()]
+    content = [*lines[:3], ",\n".join([*kept, *fresh]), *lines[-2:], ""]
     FILE.write_text("\n".join(content), encoding="utf-8")
 
 
@@ -208,6 +216,10 @@ def write() -> None:
 def _call(*arguments: object) -> None:
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert done.exit_code == 0, f"{arguments}: {done.output}\n{done.exception!r}"
+
+
+def _unsaid(text: str) -> None:
+    del text
 
 
 def _placed(settings: Settings, folder: Path) -> Cell:
