@@ -293,8 +293,8 @@ class Leaving(Recording):
 
 def test_jobs_that_never_end_fill_no_disk(sealed, tmp_path):
     """Each leaves some copies of the model until another one takes its place."""
-    scene = Scene(tmp_path, replace(sealed, resume=False))
-    for _ in range(3):
+    scene = Scene(tmp_path, replace(sealed, resume=False, step_timeout=1.0))
+    for _ in range(2):
         with pytest.raises(RunError):
             Leaving(scene).train(scene)
     for name in scene.names:

@@ -97,6 +97,7 @@ UNSHARED = {
     "store_dir": "/elsewhere",
     "device": "cpu",
     "encryption_processes": 256,
+    "processes": 2,
     "join_timeout": 1.0,
     "step_timeout": 1.0,
     "straggler_timeout": 0.0,

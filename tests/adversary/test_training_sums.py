@@ -53,7 +53,7 @@ def sealed_alone(some, place, members, shape, words):
     inner = sealing._drawn(weights.key).inner_product(words[:-SLOTS].view(np.int64), shape.narrow)
     check = (inner + count * weights.ones[""]) % PRIME
     words[-SLOTS:] = count, check & 0xFFFFFFFF, check >> 32
-    sealer._pad(words, shape.narrow, context, [""], [])
+    sealer._pad(words, shape, context, [""], [])
     return header.pack() + words.tobytes()
 
 
