@@ -114,7 +114,7 @@ def test_groups_own_every_knob_once():
 def test_private_is_what_changes_nothing_that_leaves():
     assert {key for key, entry in KNOBS.items() if domain_of(entry).private} == {
         "data", "run-dir", "store-dir", "device", "encryption-processes", "join-timeout",
-        "step-timeout", "straggler-timeout", "min-clients", "message-mb", "resume",
+        "step-timeout", "straggler-timeout", "min-clients", "message-mb", "processes", "resume",
         "refresh-basis",
     }  # fmt: skip
 

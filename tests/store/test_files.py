@@ -1,5 +1,6 @@
 import resource
 import signal
+from contextlib import contextmanager
 
 import pytest
 
@@ -7,28 +8,36 @@ from fedlap_app.store import files
 from fedlap_app.store.files import append_lines
 
 
-@pytest.fixture
+@contextmanager
 def narrow():
     """No file grows beyond a hundred bytes, as on a disk that is nearly full."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("length", [19, 20, 21, 200])
-def test_a_line_is_written_whole_or_not_at_all(tmp_path, narrow, length):
+def test_a_line_that_fits_is_written(tmp_path):
     log = tmp_path / "log"
-    append_lines(log, "a" * 79)
-    if length < 20:
-        append_lines(log, "b" * length)
-        assert log.read_text() == "a" * 79 + "\n" + "b" * length + "\n"
-        return
-    with pytest.raises(OSError, match="No space left"):
-        append_lines(log, "b" * length)
-    assert log.read_text() == "a" * 79 + "\n"
-    append_lines(log, "c")
+    with narrow():
+        append_lines(log, "a" * 79)
+        append_lines(log, "b" * 19)
+    assert log.read_text() == "a" * 79 + "\n" + "b" * 19 + "\n"
+
+
+@pytest.mark.parametrize("length", [20, 21, 200])
+def test_a_line_is_written_whole_or_not_at_all(tmp_path, length):
+    log = tmp_path / "log"
+    with narrow():
+        append_lines(log, "a" * 79)
+        with pytest.raises(OSError, match="No space left"):
+            append_lines(log, "b" * length)
+        kept = log.read_text()
+        append_lines(log, "c")
+    assert kept == "a" * 79 + "\n"
     assert log.read_text().splitlines() == ["a" * 79, "c"]
 
 
