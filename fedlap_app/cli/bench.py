@@ -8,7 +8,7 @@ import click
 
 from fedlap_app.cli.bench_tables import commands
 from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
-from fedlap_app.cli.voice import say, set_verbosity
+from fedlap_app.cli.voice import counted, say, set_verbosity
 from fedlap_app.settings import parse_settings
 from fedlap_app.spectral.solvers import SOLVERS
 
@@ -52,7 +52,7 @@ def grid(
         return
     click.echo(
         f"{report['dataset']}, {report['clients']} clients, {report['model']}, "
-        f"{report['local_epochs']} local epochs, median of {report['rounds']} rounds\n"
+        f"{report['local_epochs']} local epochs, median of {counted(report['rounds'], 'round')}\n"
         f"  in-process grid     {report['grid_ms']:.1f} ms a round\n"
         f"  bare PyTorch loop   {report['bare_ms']:.1f} ms a round, the same training\n"
         f"  the grid adds       {report['overhead_ms']:.1f} ms, "

@@ -12,7 +12,7 @@ from fedlap_app.cli.settings_options import (
     settings_from,
     settings_options,
 )
-from fedlap_app.cli.voice import set_verbosity
+from fedlap_app.cli.voice import counted, set_verbosity
 
 _ROWS = (
     ("sent by an organisation, mean", "bytes_up_per_client", 1e-6, "MB"),
@@ -121,9 +121,9 @@ def _text(report: dict[str, Any], *, in_process: bool) -> str:
     if "bottleneck" in training:
         lines.append(
             f"Training: the largest organisation takes {training['local_seconds_per_round']:.3f} s "
-            f"and {training['local_memory_mb']:.1f} MB beyond its data for a round, all "
-            f"{training['rounds']} rounds at most {training['seconds']:.0f} s. Most of it is "
-            f"{training['bottleneck']}: {training['advice']}."
+            f"and {training['local_memory_mb']:.1f} MB beyond its data for a round, "
+            f"{counted(training['rounds'], 'round')} at most {training['seconds']:.0f} s. "
+            f"Most of it is {training['bottleneck']}: {training['advice']}."
         )
     if not report["exact"]:
         lines.append("The graph has no more nodes than vectors: the phase may end earlier.")

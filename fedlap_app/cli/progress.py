@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from fedlap_app.cli.voice import bar_stream
+from fedlap_app.cli.voice import bar_stream, unit_of
 
 _WIDTH = 24
 _SECONDS = 5.0  # between two lines in a pipe
@@ -83,7 +83,7 @@ class Progress:
     def _counted(self, done: int, total: int, unit: str) -> str:
         started, first = self._first
         seconds, since = self._now() - started, done - first
-        counted = f"{done}/{total} {unit}"
+        counted = f"{done}/{total} {unit_of(total, unit)}"
         if since <= 0 or seconds <= 0:
             return counted
         left = max(total - done, 0) * seconds / since

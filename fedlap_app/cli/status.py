@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fedlap_app.cli.status_file import read_status
+from fedlap_app.cli.voice import unit_of
 from fedlap_app.cli.watch import watch
 from fedlap_app.errors import ConfigError
 from fedlap_app.store import names, places
@@ -97,7 +98,8 @@ def find_run(run: str | None, root: Path) -> Path:
 
 def _lines(found: dict[str, Any]) -> list[str]:
     progress = found["progress"]
-    counted = f"{progress['done']} of {progress['total']} {progress['unit']}"
+    unit = unit_of(progress["total"], progress["unit"])
+    counted = f"{progress['done']} of {progress['total']} {unit}"
     done = f", {counted}" if progress["total"] else ""
     phase = "" if found["phase"] == found["state"] else f", {found['phase']}"
     lines = [

@@ -45,6 +45,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
+def unit_of(number: int, things: str) -> str:
+    """What so many things are called: rounds, or round where there is one."""
+    return things.removesuffix("s") if number == 1 else things
+
+
 def bar_stream() -> TextIO:
     """Where progress bars go: to stderr, but not between lines of JSON."""
     return io.StringIO() if wants_json() else sys.stderr

@@ -208,7 +208,8 @@ def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
             f"{count}",
         )
     else:
-        yield good("settings", f"{settings.method}, {settings.rounds} rounds, {settings.backend}")
+        rounds = f"{settings.rounds} round{'s' * (settings.rounds != 1)}"
+        yield good("settings", f"{settings.method}, {rounds}, {settings.backend}")
     if settings.needs_basis and not backend_class(settings.backend).sealed:
         yield soon(
             "settings",

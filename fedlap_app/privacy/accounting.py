@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedlap_app.errors import ConfigError, RunError
+from fedlap_app.errors import ConfigError
 from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
 
@@ -93,7 +93,8 @@ class Released:
     """
 
     def __init__(self, root: Path, *, durable: bool) -> None:
-        self._file = RewrittenFile(root / names.NOISED, durable=durable)
+        remedy = "restore it from a backup, or nobody knows what was released"
+        self._file = RewrittenFile(root / names.NOISED, durable=durable, remedy=remedy)
 
     def add(self, noise: float) -> None:
         """Count one release before it leaves."""
@@ -115,8 +116,5 @@ class Released:
             return 0, 0.0
         count, squares = found.get("releases"), found.get("inverse-squares")
         if type(count) is not int or not isinstance(squares, float) or not 0 <= squares < math.inf:
-            raise RunError(
-                f"{names.NOISED} of the store is damaged: restore it from a backup, or nobody "
-                "knows what was released"
-            )
+            raise self._file.damaged()
         return count, squares

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from fedlap_app.errors import RunError
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
@@ -52,7 +51,7 @@ class Tally:
     """
 
     def __init__(self, root: Path, *, durable: bool) -> None:
-        self._file = RewrittenFile(root / FILE, durable=durable)
+        self._file = RewrittenFile(root / FILE, durable=durable, remedy=_REMEDY)
         self._known: dict[str, Any] = {}
 
     def exchanged(self, graph: str, *, besides: str = "") -> int:
@@ -85,16 +84,17 @@ class Tally:
         found = self._file.read()
         if found is None:
             return {}
-        graphs: dict[str, Any] = found.get("graphs", {})
+        graphs: Any = found.get("graphs")
         if graphs is not self._known and not _is_count(graphs):
-            raise RunError(
-                f"{FILE} of the store is damaged: restore it from a backup; deleting it forgets "
-                "how many vectors have left, so that limits count from zero again"
-            )
+            raise self._file.damaged()
         self._known = graphs
-        return graphs
+        return self._known
 
 
+_REMEDY = (
+    "restore it from a backup; deleting it forgets how many vectors have left, so that limits "
+    "count from zero again"
+)
 _ABOUT = "vectors that left, by graph; deleting this file forgets them"
 
 

@@ -264,7 +264,7 @@ def _table(
     """Header and rows of the numbers; the field that names a row comes first."""
     axes = sorted((x, y), key=lambda axis: axis.kind != "nominal")
     shown = [axis for axis in axes if axis.field != by]
-    header = (by, *(axis.title for axis in shown))
+    header = (by, *(axis.title or axis.field for axis in shown))
     return header, [(row[by], *(_shown(row[axis.field]) for axis in shown)) for row in rows]
 
 

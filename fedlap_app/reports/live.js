@@ -5,9 +5,11 @@
   const show = (found) => {
     const { done, total, unit } = found.progress;
     at("run").textContent = found.run;
-    const counted = total ? `, ${done} of ${total} ${unit}` : "";
+    const units = total === 1 ? unit.replace(/s$/, "") : unit;
+    const counted = total ? `, ${done} of ${total} ${units}` : "";
+    const phase = found.phase === found.state ? "" : `, ${found.phase}`;
     const why = found.reason ? `: ${found.reason}` : "";
-    at("state").textContent = `${found.state}, ${found.phase}${counted}${why}`;
+    at("state").textContent = `${found.state}${phase}${counted}${why}`;
     at("progress").value = total ? done / total : 0;
     const rounds = found.rounds.filter((row) => typeof row.val_accuracy === "number");
     const last = found.rounds[found.rounds.length - 1];

@@ -19,11 +19,15 @@ class RewrittenFile:
         Whether a write must survive a power failure: then each one is a new file, synced, in the
         place of the old one. Otherwise two files change places, which costs a hundredth and
         survives the end of the process.
+    remedy
+        What to do when it is damaged, and what is lost by that.
     """
 
-    def __init__(self, path: Path, *, durable: bool) -> None:
+    def __init__(
+        self, path: Path, *, durable: bool, remedy: str = "restore it from a backup, or delete it"
+    ) -> None:
         self.path = path
-        self._durable = durable
+        self._durable, self._remedy = durable, remedy
         self._last: tuple[bytes, dict[str, Any]] | None = None
 
     def read(self) -> dict[str, Any] | None:
@@ -40,9 +44,13 @@ class RewrittenFile:
             except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict):
-                raise RunError(f"{self._name} is damaged: restore it from a backup, or delete it")
+                raise self.damaged()
             self._last = content, found
         return self._last[1]
+
+    def damaged(self) -> RunError:
+        """What to raise where the file does not hold what it should."""
+        return RunError(f"{self._name} is damaged: {self._remedy}")
 
     def write(self, text: str, value: dict[str, Any] | None = None) -> None:
         """Put the JSON text of an object in the place of the last one.

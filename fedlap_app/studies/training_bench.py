@@ -97,7 +97,7 @@ def table_of(report: Mapping[str, Any]) -> str:
     """The report as lines of text."""
     lines = [
         f"{report['dataset']}, {report['method']}, {report['clients']} clients, "
-        f"median of {report['rounds']} rounds in one process",
+        f"median of {report['rounds']} round{'s' * (report['rounds'] != 1)} in one process",
         f"  {'':16}{'plain':>12}{'mask':>12}{'ratio':>8}",
     ]
     for what, name in (("bytes", "bytes"), ("ms", "ms a round"), ("cpu_ms", "CPU ms a round")):

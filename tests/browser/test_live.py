@@ -30,6 +30,11 @@ def test_the_live_page_follows_the_run(chromium, tmp_path):
         expect(page.locator("#scores")).to_have_text("Validation 50.00 %, test 50.00 %")
         found = Axe().run(page).response["violations"]
         assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        status = json.loads((folder / "status.json").read_text())
+        ended = {"state": "finished", "phase": "finished"}
+        counts = {"done": 1, "total": 1, "unit": "rounds"}
+        (folder / "status.json").write_text(json.dumps({**status, **ended, "progress": counts}))
+        expect(page.locator("#state")).to_have_text("finished, 1 of 1 round")
         page.close()
         served.shutdown()
         thread.join()

@@ -27,14 +27,14 @@ def test_a_page_can_be_used_within_two_seconds(opened, pages, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(opened, kind, scheme):
+def test_axe_finds_nothing(opened, kind, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
     page = opened(kind, scheme=scheme)
     for details in page.locator("details").all():
         details.evaluate("each => { each.open = true }")
     found = Axe().run(page).response["violations"]
-    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+    assert [each["id"] for each in found] == []
 
 
 def test_filters_work_by_keyboard_alone(opened):

@@ -29,6 +29,12 @@ def test_rate_and_time_left_are_those_of_the_clock():
     assert stream.getvalue() == "training: 20/100 rounds, 2 a second, 40 s left\n"
 
 
+def test_one_round_is_called_a_round():
+    stream = io.StringIO()
+    Progress(stream=stream).round_done(1, 1, {})
+    assert stream.getvalue() == "training: 1/1 round\n"
+
+
 def test_a_terminal_gets_a_bar_for_each_phase():
     stream = Terminal()
     shown = Progress(stream=stream)

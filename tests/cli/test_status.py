@@ -70,6 +70,14 @@ def test_phase_progress_and_organisations_are_shown(tmp_path):
     assert line.split() == ["bank-a", "5", "min", "ago", "2.50", "1.00", "3"]
 
 
+def test_a_run_of_one_round_is_finished_once(tmp_path):
+    folder = write(
+        tmp_path / "x-7", state="finished", phase="finished",
+        progress={"done": 1, "total": 1, "unit": "rounds"},
+    )  # fmt: skip
+    assert run("status", folder).output.startswith("Run 7: finished, 1 of 1 round\n")
+
+
 def test_a_run_whose_process_is_gone_died(tmp_path):
     folder = write(tmp_path / "x-7", pid=2**22 + 1)
     shown = run("status", folder, "--json")

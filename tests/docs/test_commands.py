@@ -13,7 +13,10 @@ from click.testing import CliRunner
 from fedlap_app.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/three_folders/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 MOST_WORDS = 900
 
 

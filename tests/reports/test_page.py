@@ -1,6 +1,6 @@
 import json
 
-from fedlap_app.reports.charts import Axis, lines
+from fedlap_app.reports.charts import Axis, bars, lines
 from fedlap_app.reports.curves import curves, position
 from fedlap_app.reports.elements import Figure, Section, Table, Words, table_html
 from fedlap_app.reports.page import Page
@@ -24,6 +24,13 @@ def test_a_chart_leaves_out_what_is_no_number():
     rows = [{"at": 1, "value": float("nan"), "who": "a"}, {"at": 2, "value": 3.0, "who": "a"}]
     chart = lines("t", "s", rows, Axis("at", "x"), Axis("value", "y"), "who")
     assert chart.rows == [("a", 2, "3")]
+
+
+def test_an_axis_without_a_title_has_a_header_in_the_table():
+    rows = [{"organisation": "bank-a", "mb": 1.5, "what": "sent"}]
+    names = Axis("organisation", "", kind="nominal")
+    chart = bars("t", "s", rows, Axis("mb", "MB", zero=True), names, "what")
+    assert chart.header == ("what", "organisation", "MB")
 
 
 def test_a_column_that_says_nothing_is_left_out_and_numbers_stand_below_each_other():

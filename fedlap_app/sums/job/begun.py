@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fedlap_app.errors import ConsentError, ProtocolError, RunError
+from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
 
@@ -18,6 +18,9 @@ _DAY = 86_400.0
 _MOST_TIMES = 10_000  # where the policy counts no jobs now, but may tomorrow
 _TIMES, _TIMES_FOR_RUNS = "times", "times_for_runs"
 _JOBS_A_RUN = 4  # keys for its training and sums over columns, each of them begun twice
+_REMEDY = (
+    "restore it from a backup, or move the store away, which makes the organisation another one"
+)
 _NOTHING: dict[str, Any] = {"issued": 0, "used": 0, _TIMES: [], _TIMES_FOR_RUNS: []}
 
 
@@ -33,7 +36,7 @@ class Begun:
     """
 
     def __init__(self, root: Path, *, durable: bool) -> None:
-        self._file = RewrittenFile(root / FILE, durable=durable)
+        self._file = RewrittenFile(root / FILE, durable=durable, remedy=_REMEDY)
 
     def next_serial(self) -> int:
         """Number of a new card."""
@@ -82,10 +85,7 @@ class Begun:
         counts = all(isinstance(record[key], int) for key in ("issued", "used"))
         if counts and all(_are_times(record[key]) for key in (_TIMES, _TIMES_FOR_RUNS)):
             return record
-        raise RunError(
-            f"{FILE} of the store is damaged: restore it from a backup, or move the store away, "
-            "which makes the organisation another one"
-        )
+        raise self._file.damaged()
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(json.dumps(record), record)

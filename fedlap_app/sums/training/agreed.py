@@ -96,8 +96,8 @@ class Agreed:
         """Refuse what was not agreed."""
         if not (0 <= turn.stage < self.stages and 1 <= turn.number <= self.rounds + KEPT):
             raise ProtocolError(
-                f"Round {turn.number} of stage {turn.stage} is beyond the {self.rounds} rounds of "
-                f"{self.stages} stages that were agreed; start a new run."
+                f"Round {turn.number} of stage {turn.stage} is beyond rounds = {self.rounds} and "
+                f"stages = {self.stages} that were agreed; start a new run."
             )
 
 

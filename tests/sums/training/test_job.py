@@ -40,7 +40,7 @@ def test_rounds_come_in_order_and_no_more_than_agreed(federation):
         with pytest.raises(ProtocolError, match="out of order"):
             job.stored(some.turn(number, stage=stage))
     for number, stage in ((0, 0), (2 + KEPT + 1, 0), (1, 2), (1, -1)):
-        with pytest.raises(ProtocolError, match="beyond the 2 rounds of 2 stages"):
+        with pytest.raises(ProtocolError, match="beyond rounds = 2 and stages = 2"):
             job.stored(some.turn(number, stage=stage))
     with pytest.raises(ProtocolError, match="beyond"):
         job.begin(2, STATE)
