@@ -9,13 +9,16 @@ refused.
 
 import argparse
 import logging
+import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from flwr.app import Context, Error, Message
 from flwr.common.constant import ErrorCode, SubStatus
-from flwr.supercore.app_utils import start_parent_process_monitor
 from flwr.supercore.constant import TaskType
 from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
 from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor
@@ -35,6 +38,7 @@ from fedlap_app.store.places import own_store
 from fedlap_app.version import VERSION
 
 BUNDLE = "fedlap/fedlap"
+_LOOK_SECONDS = 0.2
 _log = logging.getLogger("fedlap")
 
 
@@ -45,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kind", required=True, help="of the task, as Flower names it")
     parser.add_argument("--parent-pid", type=int, required=True, help="end when it ends")
     given = parser.parse_args(arguments)
-    start_parent_process_monitor(given.parent_pid)
+    end_at_once(given.parent_pid)
     token = RuntimeTokenHttpInterceptor(sys.stdin.readline().strip())
     client = connect(given, "flwr-clientapp", token)
     heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(client))
@@ -56,6 +60,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if heartbeat.is_running:
             heartbeat.stop()
         client.close()
+
+
+def end_at_once(parent: int) -> None:
+    """End this process when its parent has ended, or at an interrupt, whatever it waits for.
+
+    An interrupt that Python handles wakes no main thread that sleeps, leaves one waiting for a
+    heartbeat that tries for ever to reach an absent SuperNode, and comes to nothing in a process
+    that was started in the background of a shell. Nothing is lost: an organisation's store is whole
+    at any time.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def watch() -> None:
+        # Who is the parent changes even where nobody has asked yet how the old one ended.
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def do_task(client: RuntimeHttpClient, kind: str) -> None:

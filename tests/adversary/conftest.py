@@ -1,5 +1,6 @@
 """Organisations that defend themselves: nothing is mocked, only the server is dishonest."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,15 @@ from fedlap_app.settings import Settings
 from fedlap_app.sums.job.live import forget as forget_live
 
 from .scene import Scene
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_power_failure():
+    """Processes die here and disks are full, but no machine fails: nothing waits for a disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "fdatasync"):
+            patch.setattr(os, name, lambda handle: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

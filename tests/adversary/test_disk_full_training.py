@@ -169,7 +169,7 @@ def kills(orgs, number, seed):
 
 
 def test_organisations_whose_disks_are_full(orgs):
-    assert full(orgs, 3) >= 1
+    assert full(orgs, 2) == 1
 
 
 @pytest.mark.slow

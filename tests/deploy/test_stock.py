@@ -17,8 +17,9 @@ def start(tmp_path):
     started = []
 
     def run(program, *options):
-        (tmp_path / program).write_text("#!/bin/sh\nread -r nothing\n")
-        (tmp_path / program).chmod(0o755)
+        if not (tmp_path / program).exists():  # a shell may still be reading it
+            (tmp_path / program).write_text("#!/bin/sh\nread -r nothing\n")
+            (tmp_path / program).chmod(0o755)
         words = [shutil.which("sh"), str(tmp_path / program), *options]
         started.append(subprocess.Popen(words, stdin=subprocess.PIPE))
 

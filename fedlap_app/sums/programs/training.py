@@ -10,9 +10,15 @@ from fedlap_app.privacy.ledger import Entry
 from fedlap_app.spectral.solvers import Round
 from fedlap_app.store import names
 from fedlap_app.store.packing import Data
-from fedlap_app.sums.job.results import Facts
 from fedlap_app.sums.program import Extent, Footprint, Program, Site
-from fedlap_app.sums.training.kept_keys import JobKeys, KeptKeys, job_files, jobs_with_files
+from fedlap_app.sums.training.kept_keys import (
+    FORMAT,
+    JobKeys,
+    KeptKeys,
+    TrainingFacts,
+    job_files,
+    jobs_with_files,
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Training(Program):
         """Keep the keys; a job that is made again, in a simulation, begins anew."""
         keys, root, durable = site.agreement.keys, site.files.path, site.files.durable
         job_files(root, site.job, durable=durable).drop_all()
-        facts = Facts(
+        facts = TrainingFacts(
             job=site.job,
             members=keys.members_hash,
             spec=site.spec.digest(site.secrets.seed),
@@ -79,6 +85,7 @@ class Training(Program):
             rows=0,
             columns=0,
             numbers=0,
+            format=FORMAT,
         )
         kept = self.results(root, durable=durable)
         kept.save(JobKeys(facts, keys))

@@ -11,6 +11,22 @@ from fedlap_app.store.packing import Data
 from fedlap_app.sums.job.results import Facts, Results
 from fedlap_app.sums.keyring import KeyRing
 
+FORMAT = 1
+"""What pads, sums and records of a job are like; whoever changes any of them counts it on."""
+
+
+@dataclass(frozen=True)
+class TrainingFacts(Facts):
+    """What the keys of a training job belong to, and the format that the job began with.
+
+    Attributes
+    ----------
+    format
+        0: it began before formats were counted.
+    """
+
+    format: int = 0
+
 
 @dataclass(frozen=True, eq=False)
 class JobKeys:
@@ -25,6 +41,7 @@ class KeptKeys(Results[JobKeys]):
 
     kind: ClassVar[str] = "training keys"
     most: ClassVar[int] = 16
+    form: ClassVar[type[TrainingFacts]] = TrainingFacts
 
     def _pack(self, result: JobKeys) -> tuple[Facts, list[Data]]:
         return result.facts, [result.keys.dump()]
@@ -36,6 +53,7 @@ class KeptKeys(Results[JobKeys]):
         """Keys of a job."""
         for facts in self.facts():
             if facts.job == job:
+                _require_format(facts)
                 return self.load(facts)
         raise ProtocolError(
             f"there are no keys of training job {job[:40]!r} in the store: it is finished, or "
@@ -45,6 +63,17 @@ class KeptKeys(Results[JobKeys]):
     def drop(self, job: str) -> None:
         """Delete the keys of a finished job."""
         self._files.drop(*(self._key(facts) for facts in self.facts() if facts.job == job))
+
+
+def _require_format(facts: Facts) -> None:
+    """Refuse a job that another release began, whose sums would not open."""
+    begun = facts.format if isinstance(facts, TrainingFacts) else 0
+    if begun != FORMAT:
+        raise ProtocolError(
+            f"training job {facts.job[:40]!r} is not finished and was begun by another release "
+            f"(format {begun}, where this one goes on with {FORMAT}): start the run again with "
+            "resume = false, which trains from the beginning"
+        )
 
 
 class TrainingFiles(JobFiles):

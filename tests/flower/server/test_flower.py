@@ -35,12 +35,12 @@ def flower(tmp_path_factory):
 @pytest.mark.parametrize(
     ("method", "dataset"),
     [
-        ("fedavg", "banks"),
+        pytest.param("fedavg", "banks", marks=pytest.mark.slow),
         ("fedavg", "digits"),
-        ("local", "banks"),
-        ("local", "digits"),
+        pytest.param("local", "banks", marks=pytest.mark.slow),
+        pytest.param("local", "digits", marks=pytest.mark.slow),
         ("fedlap+", "banks"),
-        ("fedlap", "banks"),
+        pytest.param("fedlap", "banks", marks=pytest.mark.slow),
     ],
 )
 def test_flwr_run_and_fedlap_train_agree(flower, observer, dataset, method):

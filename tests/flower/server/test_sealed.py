@@ -21,7 +21,10 @@ from fedlap_app.flower.server.run import run
 from fedlap_app.methods.kept import training_job
 from fedlap_app.models.model_file import ModelFile
 from fedlap_app.privacy.accounting import epsilon
+from fedlap_app.store import names
 from fedlap_app.store.folders import Store
+from fedlap_app.store.job_files import JobFiles
+from fedlap_app.sums.training.kept_keys import FORMAT
 from tests.adversary.scene import Scene
 
 
@@ -182,6 +185,26 @@ def test_a_server_that_dies_anywhere_goes_on_to_the_same_bits(scene, observer, w
             summary = run(deployed(scene), settings, observer)
         for name in scene.names:
             assert same(own_model(scene, name, summary), expected), stop_at
+
+
+def test_a_training_that_another_release_began_is_begun_anew_only_when_asked(scene, observer):
+    grid = deployed(scene, FragileGrid)
+    grid.stop_at = 20
+    with pytest.raises(Stopped):
+        run(grid, scene.settings, observer)
+    for name in scene.names:
+        (path,) = scene.store(name).glob(f"{names.TRAININGS}-*")
+        files = JobFiles(path.parent, durable=False)
+        facts, *keys = files.read(path.name)
+        before = json.loads(bytes(facts))
+        assert before.pop("format") == FORMAT
+        files.write(path.name, json.dumps(before).encode(), *map(bytes, keys))
+    organisations_in_memory.clear()  # another release is another process
+    with pytest.raises(RunError, match=r"begun by another release .*: start .* resume = false"):
+        run(deployed(scene), scene.settings, observer)
+    again = replace(scene.settings, resume=False)
+    summary = run(deployed(scene, resume=False), again, observer)
+    assert own_model(scene, scene.names[0], summary)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

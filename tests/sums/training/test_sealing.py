@@ -1,4 +1,5 @@
-from dataclasses import replace
+from dataclasses import fields, replace
+from hashlib import sha256
 from itertools import combinations
 
 import numpy as np
@@ -8,6 +9,8 @@ from scipy.stats import chisquare
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.header import Header
 from fedlap_app.sums.lanes import WIDTHS, Lanes
+from fedlap_app.sums.training.kept_keys import FORMAT
+from fedlap_app.sums.training.records import Listed, Settled
 from fedlap_app.sums.training.shape import SumShape, Tensor
 from tests.sums.training.federation import SHAPE, STATE, Federation
 
@@ -46,6 +49,16 @@ def test_contributions_and_all_their_differences_are_uniform(tmp_path):
     assert look_uniform(*(one - other for one, other in combinations(found, 2)))
     pairs = [words[:10_000].view("<u4") for words in found]
     assert look_uniform(*(one - other for one, other in combinations(pairs, 2)))
+
+
+def test_whoever_changes_pads_sums_or_records_counts_the_format_on(tmp_path):
+    """Else a training that an older release began would go on to a sum that does not open."""
+    some = Federation(tmp_path, 3, shape=LARGE).begin()
+    drawn = dict.fromkeys(some.names, ({"A": np.zeros((200, 100), np.float32)}, np.zeros(40)))
+    sealed = some.seal(some.turn(1), drawn).values()
+    kept = [field.name for record in (Settled, Listed) for field in fields(record)]
+    made = sha256(b"".join([*sealed, *(name.encode() for name in kept)])).hexdigest()[:16]
+    assert (FORMAT, made) == (1, "7a0d7aaebf0f6034")
 
 
 def altered(words):
