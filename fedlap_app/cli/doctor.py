@@ -25,7 +25,8 @@ def doctor(
     """Check whether this machine can take part in a federation.
 
     One line a check: the SuperLink, its certificate, the clocks, versions, settings, what the
-    server sees of training, the data schema, keys and disk space. The exit code is 2 when one fails.
+    server sees of training, the data schema, keys and disk space. The exit code is 2 when one
+    fails.
     """
 
     def settings() -> Settings:

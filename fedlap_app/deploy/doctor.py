@@ -22,6 +22,7 @@ from fedlap_app.deploy.findings import GOOD, Finding, attempt, bad, expiry, good
 from fedlap_app.deploy.organisation import ENVIRONMENT
 from fedlap_app.deploy.stock import find_stock_processes
 from fedlap_app.deploy.superlink_probe import Answer, probe
+from fedlap_app.deploy.training_findings import policy_findings, training_findings
 from fedlap_app.errors import ConfigError, FedLapError, RunError
 from fedlap_app.flower.package import installed_code
 from fedlap_app.graphs.folder import read_folder
@@ -30,7 +31,7 @@ from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.registry import method_class
 from fedlap_app.privacy.federation import Federation, read_federation_file
 from fedlap_app.privacy.pins import merge_pins, org_pins
-from fedlap_app.privacy.policy import Policy, read_policy
+from fedlap_app.privacy.policy import read_policy
 from fedlap_app.settings import Settings
 from fedlap_app.store import names, places
 from fedlap_app.studies.planning.exchanges import Phase
@@ -89,7 +90,7 @@ def examine(
         return [*found, bad("data", str(error))]
     found += _data(subgraph, federation)
     if chosen is not None:
-        found += _allowed(chosen, federation, policy)
+        found += policy_findings(chosen, federation, policy)
     found.append(attempt("identity", lambda: _identity(data, store, subgraph.name, federation)))
     found += _start(file.parent, data)
     found.append(_disk(store, chosen, federation, subgraph))
@@ -211,7 +212,7 @@ def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
         )
     else:
         yield good("settings", f"{settings.method}, {settings.rounds} rounds, {settings.backend}")
-        yield from _training(settings, count)
+        yield from training_findings(settings, count)
     if settings.needs_basis and not backend_class(settings.backend).sealed:
         yield soon(
             "settings",
@@ -225,45 +226,6 @@ def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
         )
     if settings.insecure_no_pads:
         yield soon("settings", "insecure-no-pads leaves out a protection: leave it out")
-
-
-def _training(settings: Settings, count: int) -> Iterator[Finding]:
-    """What the server sees of training."""
-    if not method_class(settings.method).exchanges:
-        return
-    if not settings.sealed:
-        yield soon(
-            "training",
-            "training-backend = 'plain' shows the server every update and score, which the policy "
-            "of every organisation must allow (training-backends): take mask",
-        )
-    elif count < 3:
-        yield soon(
-            "training",
-            f"sealed, but of {count} members each learns the other's update: the policy of every "
-            "one must allow it (two-members), or let others join",
-        )
-    else:
-        yield good("training", f"sealed ({settings.training_backend}): sums of {count} members")
-
-
-def _allowed(settings: Settings, federation: Federation, policy: Policy) -> Iterator[Finding]:
-    """Whether the organisation's own policy lets it take part in the training."""
-    if not method_class(settings.method).exchanges:
-        return
-    count, allowed = len(federation.members), policy.training_backends
-    if allowed is not None and settings.training_backend not in allowed:
-        yield bad(
-            "policy",
-            f"[policy] does not allow training-backend = '{settings.training_backend}' "
-            f"(training-backends = {', '.join(allowed)}): ask for another, or allow it",
-        )
-    elif settings.sealed and count < policy.fewest_members:
-        yield bad(
-            "policy",
-            f"the federation has {count} members and [policy] asks for {policy.fewest_members} in "
-            "every sum of training (least-members, two-members): let others join, or allow fewer",
-        )
 
 
 def _data(subgraph: Subgraph, federation: Federation) -> Iterator[Finding]:

@@ -87,7 +87,8 @@ def test_all_is_well(demo, link):
     assert complaints(found) == []
     assert {each.what for each in found} == {
         "federation", "version", "packages", "authority", "SuperLink", "certificate", "names",
-        "clock", "Control API", "settings", "training", "schema", "data", "labels", "identity", "keys",
+        "clock", "Control API", "settings",
+        "training", "schema", "data", "labels", "identity", "keys",
         "disk",
     }  # fmt: skip
 
