@@ -24,8 +24,9 @@ def doctor(
 ) -> None:
     """Check whether this machine can take part in a federation.
 
-    One line a check: the SuperLink, its certificate, the clocks, versions, settings, the data
-    schema, keys and disk space. The exit code is 2 when one fails.
+    One line a check: the SuperLink, its certificate, the clocks, versions, settings, what the
+    server sees of training, the data schema, keys and disk space. The exit code is 2 when one
+    fails.
     """
 
     def settings() -> Settings:

@@ -14,6 +14,8 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.store import names, places
 
 _MB = 1e6
+_SEALED = "sealed ({}): the server sees no update, and no score of one organisation"
+_TRAINING = {"plain": "plain: the server sees every update and score"}
 
 
 @click.command(epilog="Example: fedlap status 4125173958721433672")
@@ -46,6 +48,8 @@ def status(
     as_json: bool,
 ) -> None:
     """Show phase, progress and organisations of a run: its number, its folder, or the newest one.
+
+    It says whether training is sealed or the server sees every update.
 
     For each organisation: when it was last heard of, the bytes that it sent and received, and how
     often a message to it had to be repeated. In a deployment the run folders are with the
@@ -107,6 +111,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"  last sign of life  {_ago(found['updated'])}",
         f"  run folder         {found['run_folder']}",
     ]
+    if training := found.get("training"):
+        lines.append(f"  training           {_TRAINING.get(training, _SEALED).format(training)}")
     if found["reason"]:
         lines.append(f"  reason             {found['reason']}")
     if found["organisations"]:

@@ -49,6 +49,7 @@ def _stated(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     found = _read(path, _FACTS)
+    _check(path, "", {"training": "", **found}, {"training": (str,)})
     _check(path, "progress", found["progress"], _PROGRESS)
     _check_time(path, "updated", found["updated"])
     if found["pid"] not in _PIDS:

@@ -22,6 +22,7 @@ from fedlap_app.deploy.findings import GOOD, Finding, attempt, bad, expiry, good
 from fedlap_app.deploy.organisation import ENVIRONMENT
 from fedlap_app.deploy.stock import find_stock_processes
 from fedlap_app.deploy.superlink_probe import Answer, probe
+from fedlap_app.deploy.training_findings import policy_findings, training_findings
 from fedlap_app.errors import ConfigError, FedLapError, RunError
 from fedlap_app.flower.package import installed_code
 from fedlap_app.graphs.folder import read_folder
@@ -84,10 +85,12 @@ def examine(
     store = store or places.own_store(data)
     try:
         subgraph = read_folder(data, directed=chosen.directed if chosen else False)
-        read_policy(data)
+        policy = read_policy(data)
     except FedLapError as error:
         return [*found, bad("data", str(error))]
     found += _data(subgraph, federation)
+    if chosen is not None:
+        found += policy_findings(chosen, federation, policy)
     found.append(attempt("identity", lambda: _identity(data, store, subgraph.name, federation)))
     found += _start(file.parent, data)
     found.append(_disk(store, chosen, federation, subgraph))
@@ -210,6 +213,7 @@ def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
     else:
         rounds = f"{settings.rounds} round{'s' * (settings.rounds != 1)}"
         yield good("settings", f"{settings.method}, {rounds}, {settings.backend}")
+        yield from training_findings(settings, count)
     if settings.needs_basis and not backend_class(settings.backend).sealed:
         yield soon(
             "settings",

@@ -15,6 +15,7 @@ from fedlap_app.sums.training.agreed import Turn
 MESSAGE_TYPE = "train.sealed"
 WHERE, WEIGH, TURN, PUBLISH = "where", "weigh", "turn", "publish"
 KINDS = (WHERE, WEIGH, TURN, PUBLISH)
+RECORDS = ("config", "sum", "weights")
 _MOST = 10**6
 
 
@@ -57,7 +58,13 @@ class Asked:
 
     @classmethod
     def read(cls, content: RecordDict) -> "Asked":
-        """Read a message; anything else is refused."""
+        """Read a message; anything else is refused, a model beside it as well."""
+        for name, record in content.items():
+            if name not in RECORDS or not isinstance(record, ConfigRecord):
+                raise ProtocolError(
+                    f"a message of sealed training brings {name[:20]!r}, and no such record "
+                    "belongs to it: it was not made by this app's server"
+                )
         config, given = _record(content, "config"), _record(content, "sum")
         kind, job = config.get("kind"), config.get("job")
         if kind not in KINDS or not isinstance(job, str):

@@ -59,10 +59,12 @@ class Policy:
         How training may hide updates from the server; ``plain`` hides nothing.
     two_members
         Whether it trains with one other alone, where each learns the update of the other.
+    least_members
+        Members that a sum of sealed training must have, from three.
     list_changes
         How often members may be left out of a sealed training job.
     least_published_nodes
-        Nodes of a split, of all members together, that its published accuracy must be of.
+        Nodes of a split, of all members together, that its published accuracy must be of, from 50.
     publish_model
         Whether a run may put the trained model into the server's run folder.
     most_feature_moments
@@ -93,11 +95,17 @@ class Policy:
     most_feature_columns: int | None = 0
     training_backends: tuple[str, ...] | None = ("mask",)
     two_members: bool = False
+    least_members: int = 3
     list_changes: int | None = 2
     least_published_nodes: int = 50
     publish_model: bool = False
     most_feature_moments: int | None = 10
     most_walk_columns: int | None = 0
+
+    @property
+    def fewest_members(self) -> int:
+        """Members without whom nothing is sealed for training."""
+        return 2 if self.two_members and self.least_members == 3 else self.least_members
 
     @property
     def weaker(self) -> tuple[str, ...]:
@@ -127,6 +135,7 @@ SIMULATED = Policy(
     most_feature_columns=None,
     training_backends=None,
     two_members=True,
+    least_members=1,
     list_changes=None,
     least_published_nodes=0,
     publish_model=True,
@@ -196,6 +205,13 @@ def parse_policy(table: Mapping[str, Any], absent: Policy = SAFE) -> Policy:
         values[known[key]] = _READERS.get(known[key], _count)(key, value)
     if "backends" in values:  # who names back ends means them with their pads
         values.setdefault("unpadded_sums", False)
+    if "least_members" in values and values.setdefault("two_members", False):
+        raise DataError(
+            f"two-members = true and least-members = {values['least_members']} exclude each other: "
+            "keep one."
+        )
+    if values.get("two_members") is False:
+        values.setdefault("least_members", SAFE.least_members)
     return replace(absent, **values)
 
 
@@ -203,6 +219,21 @@ def _count(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise DataError(f"{key} = {value!r} is not a whole number from 0: write `{key} = 100`.")
     return value
+
+
+def _from(least: int) -> Callable[[str, object], int]:
+    """Whole numbers that may only be raised."""
+
+    def read(key: str, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            other = ", or `two-members = true` for fewer" if key == "least-members" else ""
+            raise DataError(
+                f"{key} = {value!r} is not a whole number from {least}: write "
+                f"`{key} = {2 * least}`{other}."
+            )
+        return value
+
+    return read
 
 
 def _auc(key: str, value: object) -> float:
@@ -257,6 +288,8 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "server_steps": _flag,
     "score_histograms": _flag,
     "two_members": _flag,
+    "least_members": _from(SAFE.least_members),
+    "least_published_nodes": _from(SAFE.least_published_nodes),
     "publish_model": _flag,
     "methods": _hashes,
 }

@@ -54,6 +54,8 @@ def test_a_finished_run_tells_what_every_organisation_sent(own_home):
     found = json.loads(shown.output)
     assert found["run_folder"] == folder
     assert (found["state"], found["phase"]) == ("finished", "finished")
+    assert found["training"] == "mask"
+    assert "sealed (mask): the server sees no update" in run("status").output
     assert found["progress"] == {"done": 2, "total": 2, "unit": "rounds"}
     summary = json.loads((own_home / "runs" / folder / "summary.json").read_text())
     sent = {name: facts["bytes_up"] for name, facts in found["organisations"].items()}

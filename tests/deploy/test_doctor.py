@@ -87,7 +87,9 @@ def test_all_is_well(demo, link):
     assert complaints(found) == []
     assert {each.what for each in found} == {
         "federation", "version", "packages", "authority", "SuperLink", "certificate", "names",
-        "clock", "Control API", "settings", "schema", "data", "labels", "identity", "keys", "disk",
+        "clock", "Control API", "settings",
+        "training", "schema", "data", "labels", "identity", "keys",
+        "disk",
     }  # fmt: skip
 
 
@@ -163,6 +165,14 @@ def test_settings_that_cannot_work_or_weaken(demo, link):
     assert line.startswith("warn  settings: trust-on-first-use")
     (line,) = complaints(look(demo, settings=lambda: Settings(backend="plain")))
     assert line.startswith("warn  settings: backend = 'plain'")
+    lines = complaints(look(demo, settings=lambda: Settings(training_backend="plain")))
+    assert "training-backend = 'plain' shows the server every update" in lines[0]
+    assert "[policy] does not allow training-backend = 'plain'" in lines[1]
+    with (demo.organisation("bank-00") / "data" / "org.toml").open("a") as file:
+        file.write("\n[policy]\nleast-members = 4\n")
+    (line,) = complaints(look(demo))
+    assert line.startswith("fail  policy: the federation has 3 members and [policy] asks for 4")
+    assert complaints(look(demo, settings=lambda: Settings(method="local"))) == []
 
     def broken():
         raise ConfigError("rounds = -1 is out of range")

@@ -69,12 +69,32 @@ def test_what_a_run_could_weaken_is_closed_by_default():
         ({"backends": ["ckk"]}, "backends names 'ckk': the nearest valid one is 'ckks'"),
         ({"operators": ["sym", 3]}, "operators names 3: the nearest valid one is"),
         ({"hide-topology": "yes"}, "hide-topology = 'yes' is neither true nor false"),
+        ({"least-members": 2}, "not a whole number from 3: write `least-members = 6`, or `two-m"),
+        ({"least-members": True}, "least-members = True is not a whole number from 3"),
+        ({"least-published-nodes": 49}, "not a whole number from 50"),
+        ({"least-members": 3, "two-members": True}, "exclude each other: keep one"),
     ],
 )
 def test_a_wrong_table_is_refused_in_one_sentence(table, sentence):
     with pytest.raises(DataError) as caught:
         parse_policy(table)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "deployed", "simulated"),
+    [
+        ({}, 3, 1),
+        ({"least-members": 3}, 3, 3),
+        ({"least-members": 5}, 5, 5),
+        ({"two-members": True}, 2, 1),
+        ({"two-members": False}, 3, 3),
+        ({"two-members": False, "least-members": 4}, 4, 4),
+    ],
+)
+def test_only_two_members_allows_sums_of_two(table, deployed, simulated):
+    assert parse_policy(table).fewest_members == deployed
+    assert parse_policy(table, SIMULATED).fewest_members == simulated
 
 
 def test_check_reads_the_limits(folder):

@@ -3,13 +3,14 @@
 No message holds a model: every organisation works out the same one from the sums that it opens.
 """
 
+import logging
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from flwr.app import RecordDict
 
-from fedlap_app.errors import ProtocolError, RunError
+from fedlap_app.errors import ConsentError, ProtocolError, RunError
 from fedlap_app.flower.asked import PUBLISH, TURN, WEIGH, WHERE, Answer, Asked
 from fedlap_app.flower.client import ration, training_ledger
 from fedlap_app.flower.client.moments import StoredMoments
@@ -26,6 +27,7 @@ from fedlap_app.sums.training.agreed import KEPT, LAST, Turn
 from fedlap_app.sums.training.chance import round_seed
 from fedlap_app.sums.training.shape import Named
 
+_log = logging.getLogger("fedlap")
 _states: "WeakKeyDictionary[Organisation, TrainingState]" = WeakKeyDictionary()
 
 
@@ -34,7 +36,11 @@ def step(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
     asked = Asked.read(content)
     ration.admit_sealed(organisation, run, asked.task)
     handle = {WHERE: _where, WEIGH: _weigh, TURN: _turn, PUBLISH: _publish}[asked.kind]
-    return handle(organisation, asked).record()
+    try:
+        return handle(organisation, asked).record()
+    except ConsentError as error:
+        _log.warning("%s, run %s: refused by its policy: %s", organisation.name, run, error)
+        raise
 
 
 def _state(organisation: Organisation, asked: Asked) -> TrainingState:

@@ -199,10 +199,7 @@ def _earlier(organisation: Organisation) -> Model:
 
 def limits_of(policy: Policy) -> Limits:
     """What a policy allows a training job."""
-    fewest = 2 if policy.two_members else 3
-    if policy.training_backends is None:  # a simulation, which hides nothing from whoever runs it
-        fewest = 1
-    return Limits(fewest, policy.list_changes, policy.least_published_nodes)
+    return Limits(policy.fewest_members, policy.list_changes, policy.least_published_nodes)
 
 
 def _files_of(organisation: Organisation, job: str) -> TrainingFiles:

@@ -78,6 +78,7 @@ def _phases(
             f"only; here choose one of {', '.join(distributed())}"
         )
     require_sealable(method)
+    board.training = settings.training_backend if method.exchanges else ""
     if settings.promise:  # a missing package is told before anybody is asked
         settings.promise.of(settings.rounds)
     members = gather(grid, settings)

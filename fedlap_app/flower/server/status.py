@@ -35,6 +35,7 @@ class Board:
         self._phase, self._unit, self._done, self._total = "gathering", "", 0, 0
         self._started = time.time()
         self._written = 0.0
+        self.training = ""  # back end that hides training; empty: nothing is exchanged, or unknown
         grid.watch = self.look
         self.write()
 
@@ -67,6 +68,7 @@ class Board:
             "state": state,
             "reason": reason,
             "phase": self._phase,
+            "training": self.training,
             "progress": {"done": self._done, "total": self._total, "unit": self._unit},
             "started": _iso(self._started),
             "updated": _iso(time.time()),

@@ -122,12 +122,18 @@ class Limits:
     def require_enough(self, members: Sequence[str], agreed: Agreed) -> None:
         """Refuse a sum of too few."""
         least = max(agreed.min_clients, self.fewest)
-        if len(members) < least:
-            raise ConsentError(
-                f"a training sum of {len(members)} members was asked for and {least} are the "
-                "fewest: wait for the others, lower min-clients, or let the policy of every "
-                "organisation allow two (two-members = true in [policy])"
-            )
+        if len(members) >= least:
+            return
+        remedy = (
+            "lower min-clients, or let the policy of every organisation allow two (two-members = "
+            "true in [policy])"
+        )
+        if self.fewest > 3:
+            remedy = f"or let it lower least-members = {self.fewest} in its [policy]"
+        raise ConsentError(
+            f"a training sum of {len(members)} members was asked for and {least} are the fewest: "
+            f"wait for the others, {remedy}"
+        )
 
     def require_smaller(self, turn: Turn, last: Sequence[str], number: int, agreed: Agreed) -> None:
         """Refuse a member list that is not a smaller one than the last, or one too many."""

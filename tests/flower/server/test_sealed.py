@@ -270,6 +270,18 @@ def test_fewer_than_three_go_on_nowhere(patient, observer, tmp_path):
         run(grid, settings, observer)
 
 
+def test_a_policy_that_asks_for_more_members_seals_nothing_for_fewer(scene, observer, caplog):
+    scene.add(scene.names[0], "policy", "least-members = 4")
+    caplog.set_level("WARNING", "fedlap")
+    with pytest.raises(RunError, match=f"{scene.names[0]}: .* lower least-members = 4"):
+        run(deployed(scene), scene.settings, observer)
+    told = [each.getMessage() for each in caplog.records if "refused by its policy" in each.msg]
+    assert told
+    assert all(line.startswith(f"{scene.names[0]}, ") for line in told)
+    assert not [*scene.store(scene.names[0]).glob("training-*-listed-*")]
+    assert [*scene.store(scene.names[1]).glob("training-*-listed-*")]
+
+
 def test_two_members_train_where_the_policy_of_both_allows_it(sealed, observer, tmp_path):
     settings = replace(sealed, clients=2, rounds=1, self_training=0)
     scene = Scene(tmp_path, settings)

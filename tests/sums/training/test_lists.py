@@ -57,6 +57,15 @@ def test_no_list_is_smaller_than_its_floor(federation, count, floor):
         some.jobs["client-00"].weigh(1, some.names[: least - 1], 1.0)
 
 
+def test_a_policy_may_ask_for_more_members(tmp_path):
+    with pytest.raises(ConsentError, match=r"4 members .* 5 are .* lower least-members = 5"):
+        Federation(tmp_path / "few", 4, limits=Limits(fewest=5))
+    some = Federation(tmp_path / "enough", 6, limits=Limits(fewest=5)).begin()
+    some.weigh(1, some.names[:5])
+    with pytest.raises(ConsentError, match=r"4 members .* lower least-members = 5"):
+        some.jobs["client-00"].weigh(2, some.names[:4], 1.0)
+
+
 def test_two_members_need_the_policy_of_each(tmp_path):
     with pytest.raises(ConsentError, match="two-members"):
         Federation(tmp_path, 2, limits=Limits())
