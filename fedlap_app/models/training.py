@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import parameters_to_vector
 
 from fedlap_app.errors import RunError
 from fedlap_app.models.determinism import seeded
@@ -92,7 +93,7 @@ def train_epochs(
         for _ in range(spec.epochs):
             loss = objective(model, tensors)
             rule.step(torch.autograd.grad(loss, parameters, materialize_grads=True))
-    if not all(bool(value.isfinite().all()) for value in parameters):
+    if not parameters_to_vector(parameters).isfinite().all():
         raise RunError(
             f"Training diverged with learning rate {spec.learning_rate:g}: a parameter is not "
             "finite; lower the learning rate or the strength of the regulariser."
