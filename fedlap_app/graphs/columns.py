@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from fedlap_app.graphs.encoding import SAYS, Encoding, Rule
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.kinds import CATEGORY, NUMBER, SLOTS
-from fedlap_app.graphs.moments import LEAST, asks, learn
+from fedlap_app.graphs.learned import asks, learn
+from fedlap_app.graphs.moments import LEAST
 from fedlap_app.graphs.subgraph import Subgraph
 
 SHOWN = 20
