@@ -107,7 +107,7 @@ def test_a_week_of_changes_members_and_predictions(earlier, tmp_path):
 
 
 def test_one_that_joined_starts_from_its_neighbours_rows(earlier):
-    now, _, run = earlier
+    now = earlier[0]
     fewer = in_memory([without(part, now[2].ids) for part in list(now)[:2]], seed=0)
     first = fedlap.train(fewer, **SMALL)
     found = fedlap.update(first, now, rounds=1)
