@@ -33,8 +33,8 @@ ON_BASIS = {
 }  # fmt: skip
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
-    "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by", "largest-weight",
-    "min-clients", "straggler-timeout", "start-model",
+    "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",
+    "largest-weight", "min-clients", "straggler-timeout", "start-model",
 }  # fmt: skip
 WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
 WITHOUT_BASIS = (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | OTHERS
