@@ -13,7 +13,7 @@ from fedlap_app.flower.client.organisation import _organisations as organisation
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.server.run import run
 from tests.adversary.scene import Scene
-from tests.flower.server.test_sealed import own_model, same
+from tests.flower.server.models import kept_in, same
 
 DAY = 86_400.0
 
@@ -30,7 +30,7 @@ def played(root, settings, observer, grid=InProcessGrid):
                 run_id=new_run_id())  # fmt: skip
     made.scene = scene
     summary = run(made, settings, observer)
-    return [own_model(scene, name, summary) for name in scene.names]
+    return [kept_in(scene.store(name), summary["run_id"]) for name in scene.names]
 
 
 class TwiceGrid(InProcessGrid):
@@ -93,7 +93,7 @@ def test_messages_and_clocks_out_of_order_change_no_bit(grid, settings, observer
     settings = replace(settings, dropout=0.0, input_dropout=0.0)
     calm = played(tmp_path / "calm", settings, observer)
     disturbed = played(tmp_path / "disturbed", settings, observer, grid)
-    assert all(same(calm[0], model) for model in (*calm, *disturbed))
+    assert same(*calm, *disturbed)
     assert not TwiceGrid.differing
 
 
@@ -106,4 +106,4 @@ def test_a_store_that_was_copied_back_stops_or_goes_on_to_the_same_bits(
         models = played(tmp_path / "restored", settings, observer, BackupGrid)
     except FedLapError:  # one sentence, and nothing of another kind
         return
-    assert all(same(calm[0], model) for model in models)
+    assert same(calm[0], *models)
