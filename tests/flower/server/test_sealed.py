@@ -272,6 +272,13 @@ def test_a_policy_that_asks_for_more_members_seals_nothing_for_fewer(scene, obse
     assert [*scene.store(scene.names[1]).glob("training-*-listed-*")]
 
 
+def test_a_policy_may_ask_for_more_patience(patient, observer, tmp_path):
+    scene = Scene(tmp_path, patient)
+    scene.add(scene.names[0], "policy", "least-straggler-timeout = 30")
+    with pytest.raises(RunError, match=f"{scene.names[0]}: .*set straggler-timeout = 30 or more"):
+        run(deployed(scene), patient, observer)
+
+
 def test_two_members_train_where_the_policy_of_both_allows_it(sealed, observer, tmp_path):
     settings = replace(sealed, clients=2, rounds=1, self_training=0)
     scene = Scene(tmp_path, settings)
