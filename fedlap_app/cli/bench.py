@@ -8,7 +8,7 @@ import click
 
 from fedlap_app.cli.bench_tables import commands
 from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
-from fedlap_app.cli.voice import counted, say, set_verbosity
+from fedlap_app.cli.voice import counted, say, set_verbosity, terminated_like_interrupted
 from fedlap_app.settings import parse_settings
 from fedlap_app.spectral.solvers import SOLVERS
 
@@ -90,7 +90,8 @@ def training(
     usual = {"dataset": "cora", "clients": 10, "rounds": 20}
     settings = parse_settings(collect(conf, options, usual if conf is None else {}))
     if supernodes:
-        report = supernode_bench.bench_supernodes(settings, repeats, project_folder())
+        with terminated_like_interrupted():  # so that no process is left behind
+            report = supernode_bench.bench_supernodes(settings, repeats, project_folder())
         table = supernode_bench.table_of(report)
     else:
         report = training_bench.bench_training(settings, repeats)

@@ -5,6 +5,7 @@ import os
 import signal
 import statistics
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +29,7 @@ from fedlap_app.sums.programs import Training
 # What a bench of both needs to be allowed: the parties are all this machine's own.
 _POLICY = '\n[policy]\ntraining-backends = ["plain", "mask"]\nserver-steps = true\n'
 _BACKENDS = ("plain", "mask")
-_HOUR = 3600.0
+_HOUR, _MINUTE, _PAUSE = 3600.0, 60.0, 0.5
 _PATIENCE = 15.0  # seconds for processes to end by themselves
 _HERE = frozenset({"run-dir", "store-dir"})
 
@@ -166,6 +167,29 @@ def _environment() -> dict[str, str]:
     return {**kept, "OMP_NUM_THREADS": "1"}
 
 
+def _ended(demo: Demo, flower: Flower, run_id: int) -> RunFolder:
+    """Folder of a run that went well, once it has ended.
+
+    The folder tells it: to ask Flower takes seconds of the processor that is measured.
+    """
+    started = asked = time.monotonic()
+    while True:
+        folder = RunFolder.find(run_id, demo.superlink / "state" / "fedlap" / "runs")
+        if folder is not None and folder.finished:
+            return folder
+        now, reason = time.monotonic(), ""
+        if folder is not None and (folder.path / names.ERROR).exists():
+            reason = folder.read_json(names.ERROR)["error"]
+        elif now - started > _HOUR:
+            reason = "it takes more than an hour; take fewer clients or rounds"
+        elif now - asked > _MINUTE:
+            asked, status = now, flower.status(run_id)
+            reason = status if status.startswith("finished") else ""
+        if reason:
+            raise RunError(f"a run of the bench failed: {reason}")
+        time.sleep(_PAUSE)
+
+
 def _measured(demo: Demo, flower: Flower, settings: Settings) -> dict[str, Any]:
     """Seconds of every round of one run, and of what comes before and after."""
     usual = Settings().to_config()
@@ -175,12 +199,7 @@ def _measured(demo: Demo, flower: Flower, settings: Settings) -> dict[str, Any]:
         if key not in _HERE and value != usual.get(key)
     }
     run_id = flower.submit(config, settings.clients)
-    status = flower.wait(run_id, _HOUR)
-    folder = RunFolder.find(run_id, demo.superlink / "state" / "fedlap" / "runs")
-    if folder is None or not folder.finished:
-        known = folder is not None and (folder.path / names.ERROR).exists()
-        reason = folder.read_json(names.ERROR)["error"] if folder and known else status
-        raise RunError(f"a run of the bench failed: {reason}")
+    folder = _ended(demo, flower, run_id)
     summary = folder.read_json(names.SUMMARY)
     times = [row["seconds"] for row in folder.read_rounds()]
     # The first round, which begins training, is left out.
