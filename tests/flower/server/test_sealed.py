@@ -401,6 +401,26 @@ def test_the_ledger_adds_up_the_noise_of_all_runs(scene, observer):
     assert all(same(models[0], model) for model in models[1:])
 
 
+def test_noise_may_hide_nodes(scene, observer):
+    """All members go on from one model; the ledger says what is hidden, and from whom it is not."""
+    noisy = {
+        "dp_noise": 3.0, "dp_clip": 0.5, "dp_unit": "node", "optimizer_at": "server",
+        "local_epochs": 1, "model": "decoupled", "hops": 0, "training_bits": 26,
+    }  # fmt: skip
+    scene.settings = replace(scene.settings, **noisy)
+    for name in scene.names:
+        scene.add(name, "policy", "server-steps = true")
+    summary = run(deployed(scene), scene.settings, observer)
+    assert summary["privacy"]["unit"].startswith("one node's own features and label")
+    assert "its row of a basis" in summary["privacy"]["unit"]
+    assert summary["privacy"]["epsilon"] == pytest.approx(epsilon(3.0, 6, 1e-5))
+    job = Store(scene.store("bank-01")).job(training_job(summary["run_id"]))
+    about = job.read_json("ledger.json")["differential privacy"]
+    assert about["epsilon of all runs"] == pytest.approx(epsilon(3.0, 6, 1e-5))
+    models = [own_model(scene, name, summary) for name in scene.names]
+    assert all(same(models[0], model) for model in models[1:])
+
+
 def test_noise_from_which_nobody_is_left_is_refused(sealed, observer):
     settings = replace(sealed, dp_noise=1.0, dp_colluders=sealed.clients)
     with pytest.raises(RunError, match="dp-colluders = 3"):
