@@ -22,6 +22,7 @@ Words = NDArray[np.uint64]
 PAIRS = 1
 SEEDED = 2
 VECTORS = 3  # objects of TenSEAL, which the server's TenSEAL parses
+WORDS = 4
 _SIZE = 2
 _MAGIC = b"CK"
 _TAG = struct.Struct("<2sBBHH8s")
