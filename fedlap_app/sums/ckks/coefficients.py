@@ -140,7 +140,10 @@ def unseal(
     found = np.empty((count, parameters.degree), dtype=np.uint64)
     for number, row in enumerate(found):
         # SEAL takes no ciphertext whose second polynomial is zero.
-        sum_of, plain = files.ciphertext(np.stack([empty, empty + 1]), ntt=True), seal_of.Plaintext()
+        sum_of, plain = (
+            files.ciphertext(np.stack([empty, empty + 1]), ntt=True),
+            seal_of.Plaintext(),
+        )
         for secret, seeds in sealed:
             second = files.expanded(empty, seeds[number])
             keys.decryptor(secret, parameters).decrypt(second, plain)

@@ -31,20 +31,20 @@ class WordForm(NamedTuple):
     ----------
     parameters
         The agreed parameters.
-    count
+    words
         Words.
     contributors
         Whose seeds are there; 1 in a contribution.
     """
 
     parameters: Parameters
-    count: int
+    words: int
     contributors: int = 1
 
     @property
     def residues(self) -> int:
         """Coefficients that are sent."""
-        return Coefficients(self.parameters).room(self.count)
+        return Coefficients(self.parameters).room(self.words)
 
     @property
     def ciphertexts(self) -> int:
@@ -52,7 +52,7 @@ class WordForm(NamedTuple):
         return self.parameters.ciphertexts(self.residues)
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
         """Length, a multiple of 8."""
         seeds = self.contributors * self.ciphertexts * SEED_ROOM
         return wire.TAG_BYTES + seeds + self.residues * self.parameters.bits // 8
@@ -69,7 +69,7 @@ class WordForm(NamedTuple):
         key = wire.read_tag(data[:start].tobytes(), self.parameters, wire.WORDS)
         end = start + self.contributors * self.ciphertexts * SEED_ROOM // _WORD
         seeds = [row.tobytes()[:SEED_BYTES] for row in data[start:end].reshape(-1, SEED_ROOM // 8)]
-        return key, seeds, wire.unpack_all([data[end:][None]], self.parameters)[0].reshape(-1)
+        return key, seeds, wire.unpack(data[end:][None], self.parameters)[0]
 
 
 def seal(words: Words, form: WordForm, secret: bytes, key: bytes) -> bytes:
@@ -78,7 +78,7 @@ def seal(words: Words, form: WordForm, secret: bytes, key: bytes) -> bytes:
     Parameters
     ----------
     words : array
-        `form.count` words, whose upper bits do not count.
+        `form.words` words, whose upper bits do not count.
     form : WordForm
         What they look like on the wire.
     secret : bytes
@@ -88,7 +88,7 @@ def seal(words: Words, form: WordForm, secret: bytes, key: bytes) -> bytes:
     """
     held = Coefficients(form.parameters)
     room = np.zeros(form.residues, dtype=np.uint64)
-    room[: form.count] = words
+    room[: form.words] = words
     room &= np.uint64((1 << held.word_bits) - 1)
     residues, seeds = coefficients.seal(held.encode(room), secret, form.parameters)
     return form.write(key, seeds, residues)
@@ -102,7 +102,7 @@ def unseal(
     Parameters
     ----------
     body : memoryview
-        Of `form.bytes`.
+        Of `form.size` bytes.
     form : WordForm
         What it looks like on the wire.
     secrets : sequence of bytes
@@ -118,7 +118,7 @@ def unseal(
         for number, secret in enumerate(secrets)
     ]
     held = Coefficients(form.parameters)
-    return held.decode(coefficients.unseal(total, sealed, form.parameters))[: form.count]
+    return held.decode(coefficients.unseal(total, sealed, form.parameters))[: form.words]
 
 
 class WordAccumulator(KeyedAccumulator):
@@ -141,7 +141,7 @@ class WordAccumulator(KeyedAccumulator):
         return np.zeros(self.form(this).residues, dtype=np.uint64)
 
     def _words(self, this: Sum) -> int:
-        return self.form(this).bytes // _WORD
+        return self.form(this).size // _WORD
 
     def _read(self, lines: Sequence[Line], parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         read = [self.form(line.sum).read(words) for line, words in zip(lines, parts, strict=True)]

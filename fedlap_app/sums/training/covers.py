@@ -1,4 +1,4 @@
-"""What hides the padded words of a training sum from the server: a pad of the group, or ciphertexts.
+"""What hides the padded words of a training sum from the server: one more pad, or ciphertexts.
 
 Pads between contributors hide what each of them gives from all others, whichever cover there is.
 Under `mask` the sum itself hides behind one more pad that all members know. Under `ckks` every
@@ -96,14 +96,14 @@ class Ciphertexts(Cover):
     @staticmethod
     def body_bytes(shape: SumShape, contributors: int) -> int:
         """Residues, and the seeds of all contributions."""
-        return _form(shape, contributors).bytes
+        return _form(shape, contributors).size
 
     def seal(self, words: Words, shape: SumShape, contributors: int) -> Any:  # noqa: ANN401
         """Ciphertexts of the words."""
         Coefficients(TRAINING_2048).require_few(contributors)
         form = _form(shape)
-        limbs = np.empty(form.count, dtype=np.uint64)
-        wide = form.count - _LIMBS * (words.size - shape.narrow)
+        limbs = np.empty(form.words, dtype=np.uint64)
+        wide = form.words - _LIMBS * (words.size - shape.narrow)
         limbs[:wide] = words[: shape.narrow].view("<u4")
         limbs[wide:] = words[shape.narrow :].view("<u2")
         return ciphered.seal(limbs, form, self._secret, keys.key_id(self._secret))
@@ -116,7 +116,7 @@ class Ciphertexts(Cover):
 
         form = _form(shape, contributors)
         found = ciphered.unseal(body, form, [self._secret] * contributors, require)
-        wide = form.count - _LIMBS * (shape.scores + SLOTS)
+        wide = form.words - _LIMBS * (shape.scores + SLOTS)
         words = np.empty(shape.narrow + shape.scores + SLOTS, dtype="<u8")
         words[: shape.narrow].view("<u4")[:] = found[:wide]
         limbs = found[wide:].reshape(-1, _LIMBS)
@@ -169,14 +169,12 @@ def _form(shape: SumShape, contributors: int = 1) -> WordForm:
     return WordForm(TRAINING_2048, count, contributors)
 
 
-MASK = "mask"
-COVERS: dict[str, type[Cover]] = {MASK: Mask, "ckks": Ciphertexts}
+MASK, CKKS = "mask", "ckks"
+COVERS: dict[str, type[Cover]] = {MASK: Mask, CKKS: Ciphertexts}
 
 
 def cover_of(name: str) -> type[Cover]:
     """Cover of a back end."""
     if name not in COVERS:
-        raise ProtocolError(
-            f"{name[:40]!r} seals no training; choose one of {', '.join(COVERS)}."
-        )
+        raise ProtocolError(f"{name[:40]!r} seals no training; choose one of {', '.join(COVERS)}.")
     return COVERS[name]
