@@ -122,6 +122,7 @@ class Course:
             largest_step=settings.largest_step,
             min_clients=settings.min_clients,
             noise=_noise(settings.promise),
+            backend=settings.training_backend,
         )
 
     def first(self, stage: int) -> State:

@@ -14,7 +14,7 @@ from fedlap_app.errors import ConsentError, ProtocolError, RunError
 from fedlap_app.flower.asked import PUBLISH, TURN, WEIGH, WHERE, Answer, Asked
 from fedlap_app.flower.client import ration, training_ledger
 from fedlap_app.flower.client.moments import StoredMoments
-from fedlap_app.flower.client.offline import secrets_of
+from fedlap_app.flower.client.offline import secrets_of, use_own_processes
 from fedlap_app.flower.client.training_state import TrainingState
 from fedlap_app.methods import base
 from fedlap_app.methods.base import MODEL
@@ -35,6 +35,7 @@ def step(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
     """Answer one message of sealed training."""
     asked = Asked.read(content)
     ration.admit_sealed(organisation, run, asked.task)
+    use_own_processes(organisation.settings)
     handle = {WHERE: _where, WEIGH: _weigh, TURN: _turn, PUBLISH: _publish}[asked.kind]
     try:
         return handle(organisation, asked).record()

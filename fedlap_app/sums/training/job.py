@@ -68,7 +68,7 @@ class TrainingJob:
         limits.require_enough(keys.members, agreed)
         self.keys, self.agreed, self.limits, self.data = keys, agreed, limits, data
         self._records = Records(files)
-        self._sealer = Sealer(keys)
+        self._sealer = Sealer(keys, agreed.backend)
         self._opened: tuple[Turn, bytes, RoundSum] | None = None
 
     @property

@@ -171,6 +171,39 @@ def test_a_deployment_tells_whole_counts_and_nothing_else(scene, observer):
     assert all(same(models[0], model) for model in models[1:])
 
 
+def test_ciphertexts_end_at_the_very_bits_of_mask(sealed, observer):
+    settings = [replace(sealed, training_backend=backend) for backend in ("mask", "ckks")]
+    one, other = (model_of(run(simulated(each), each, observer)) for each in settings)
+    assert same(one, other)
+
+
+def test_a_client_or_server_that_dies_goes_on_with_ciphertexts(sealed, observer, tmp_path):
+    scene = Scene(tmp_path, replace(sealed, training_backend="ckks"))
+    settings = scene.settings
+    expected = own_model(scene, "bank-00", run(deployed(scene), settings, observer))
+    for kind, stop_at, when in (
+        (ForgetfulGrid, 20, "before"),
+        (ForgetfulGrid, 26, "after"),
+        (FragileGrid, 22, "after"),
+    ):
+        grid = deployed(scene, kind)
+        grid.stop_at, grid.when = stop_at, when
+        try:
+            summary = run(grid, settings, observer)
+        except Stopped:
+            organisations_in_memory.clear()
+            summary = run(deployed(scene), settings, observer)
+        for name in scene.names:
+            assert same(own_model(scene, name, summary), expected)
+
+
+def test_a_policy_that_lists_mask_alone_refuses_ciphertexts(scene, observer):
+    scene.add(scene.names[0], "policy", 'training-backends = ["mask"]')
+    ciphered = replace(scene.settings, training_backend="ckks")
+    with pytest.raises(RunError, match=r"'ckks' is not what its policy allows .*'mask'"):
+        run(deployed(scene, training_backend="ckks"), ciphered, observer)
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_server_that_dies_anywhere_goes_on_to_the_same_bits(scene, observer, when, tmp_path):
     settings = scene.settings
