@@ -17,7 +17,7 @@ from fedlap_app.spectral.operators import KINDS
 
 TABLES = ("policy", "consent")
 BACKENDS = ("mask", "plain", "ckks")
-TRAINING_SEALS = ("mask", "plain")
+TRAINING_SEALS = ("mask", "plain", "ckks")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Policy:
     least_scored_nodes: int = 10
     methods: Mapping[str, str] | None = field(default_factory=dict)
     most_feature_columns: int | None = 0
-    training_backends: tuple[str, ...] | None = ("mask",)
+    training_backends: tuple[str, ...] | None = ("mask", "ckks")
     two_members: bool = False
     least_members: int = 3
     list_changes: int | None = 2

@@ -221,10 +221,10 @@ def _require_allowed(policy: Policy, method: Method) -> None:
     settings = method.settings
     backends = policy.training_backends
     if method.exchanges and backends is not None and settings.training_backend not in backends:
+        what = "is not" if settings.sealed else "shows the server every update and score and is not"
         raise RunError(
-            f"training-backend = '{settings.training_backend}' shows the server every update and "
-            "score, and its policy does not allow it (training-backends): set training-backend = "
-            f"'{backends[0]}', or ask it to allow it"
+            f"training-backend = '{settings.training_backend}' {what} what its policy allows "
+            f"(training-backends): set training-backend = '{backends[0]}', or ask it to allow it"
         )
     if settings.publish_model and not policy.publish_model:
         raise RunError(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.sums.header import Place
 from fedlap_app.sums.kdf import digest
+from fedlap_app.sums.training.covers import MASK
 from fedlap_app.sums.training.noise import Noise
 from fedlap_app.sums.training.shape import SumShape
 
@@ -69,6 +70,8 @@ class Agreed:
         Members without whom nothing is summed.
     noise
         Clipping and noise of every change; None: there is none.
+    backend
+        What hides sums from the server; the settings of the run have it, too.
     """
 
     run: str
@@ -78,6 +81,7 @@ class Agreed:
     largest_step: float
     min_clients: int = 0
     noise: Noise | None = None
+    backend: str = MASK
 
     @property
     def digest(self) -> bytes:

@@ -68,7 +68,7 @@ class TrainingJob:
         limits.require_enough(keys.members, agreed)
         self.keys, self.agreed, self.limits, self.data = keys, agreed, limits, data
         self._records = Records(files)
-        self._sealer = Sealer(keys)
+        self._sealer = Sealer(keys, agreed.backend)
         self._opened: tuple[Turn, bytes, RoundSum] | None = None
 
     @property
@@ -210,12 +210,11 @@ class TrainingJob:
         lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
         noise = self.agreed.noise if shape.tensors else None
         if noise is not None:
-            # What others say of their weights must not raise what the own update can change.
-            share = 1.0 / count
-            change, before = noise.clipped(change, before, shape.tensors, share), NOTHING
+            share = noise.share(listed.weight, listed.total, count)
+            change, before = noise.bounded(change, before, shape.tensors, share)
         words = shape.encode(change, share, scores, count, before, int.from_bytes(lot[:16]))
         if noise is not None:
-            noise.add(words, shape, count)
+            noise.add(words, shape, count, listed.total)
         total = repr(listed.total)
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)

@@ -161,6 +161,39 @@ def test_a_deployment_tells_whole_counts_and_nothing_else(scene, observer):
     assert same(*models)
 
 
+def test_ciphertexts_end_at_the_very_bits_of_mask(sealed, observer):
+    settings = [replace(sealed, training_backend=backend) for backend in ("mask", "ckks")]
+    one, other = (model_of(run(simulated(each), each, observer)) for each in settings)
+    assert same(one, other)
+
+
+def test_a_client_or_server_that_dies_goes_on_with_ciphertexts(sealed, observer, tmp_path):
+    scene = Scene(tmp_path, replace(sealed, training_backend="ckks"))
+    settings = scene.settings
+    expected = own_model(scene, "bank-00", run(deployed(scene), settings, observer))
+    for kind, stop_at, when in (
+        (ForgetfulGrid, 20, "before"),
+        (ForgetfulGrid, 26, "after"),
+        (FragileGrid, 22, "after"),
+    ):
+        grid = deployed(scene, kind)
+        grid.stop_at, grid.when = stop_at, when
+        try:
+            summary = run(grid, settings, observer)
+        except Stopped:
+            organisations_in_memory.clear()
+            summary = run(deployed(scene), settings, observer)
+        for name in scene.names:
+            assert same(own_model(scene, name, summary), expected)
+
+
+def test_a_policy_that_lists_mask_alone_refuses_ciphertexts(scene, observer):
+    scene.add(scene.names[0], "policy", 'training-backends = ["mask"]')
+    ciphered = replace(scene.settings, training_backend="ckks")
+    with pytest.raises(RunError, match=r"'ckks' is not what its policy allows .*'mask'"):
+        run(deployed(scene, training_backend="ckks"), ciphered, observer)
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_server_that_dies_anywhere_goes_on_to_the_same_bits(scene, observer, when, tmp_path):
     settings = scene.settings
@@ -396,6 +429,26 @@ def test_the_ledger_adds_up_the_noise_of_all_runs(scene, observer):
         assert about["epsilon of all runs"] == pytest.approx(epsilon(3.0, 3 * runs, 1e-5))
     models = [own_model(scene, name, summary) for name in scene.names]
     assert same(*models)
+
+
+def test_noise_may_hide_nodes(scene, observer):
+    """All members go on from one model; the ledger says what is hidden, and from whom it is not."""
+    noisy = {
+        "dp_noise": 3.0, "dp_clip": 0.5, "dp_unit": "node", "optimizer_at": "server",
+        "local_epochs": 1, "model": "decoupled", "hops": 0, "training_bits": 26,
+    }  # fmt: skip
+    scene.settings = replace(scene.settings, **noisy)
+    for name in scene.names:
+        scene.add(name, "policy", "server-steps = true")
+    summary = run(deployed(scene), scene.settings, observer)
+    assert summary["privacy"]["unit"].startswith("one node's own features and label")
+    assert "its row of a basis" in summary["privacy"]["unit"]
+    assert summary["privacy"]["epsilon"] == pytest.approx(epsilon(3.0, 6, 1e-5))
+    job = Store(scene.store("bank-01")).job(training_job(summary["run_id"]))
+    about = job.read_json("ledger.json")["differential privacy"]
+    assert about["epsilon of all runs"] == pytest.approx(epsilon(3.0, 6, 1e-5))
+    models = [own_model(scene, name, summary) for name in scene.names]
+    assert all(same(models[0], model) for model in models[1:])
 
 
 def test_noise_from_which_nobody_is_left_is_refused(sealed, observer):
