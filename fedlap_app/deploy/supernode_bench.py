@@ -46,7 +46,7 @@ def bench_supernodes(settings: Settings, repeats: int, project: Path) -> dict[st
     project
         Folder of the app.
     """
-    settings = replace(settings, self_training=0, patience=0, backend="mask")
+    settings = replace(settings, self_training=0, patience=0, backend="mask", training_ring=32)
     found: dict[str, list[dict[str, Any]]] = {backend: [] for backend in _BACKENDS}
     with TemporaryDirectory(prefix="fedlap-bench-", ignore_cleanup_errors=True) as folder:
         demo = _demo(Path(folder) / "demo", settings)

@@ -16,11 +16,7 @@ from fedlap_app.flower.course import Course
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings
 from fedlap_app.store import names
-<<<<<<< HEAD
-=======
 from fedlap_app.sums.ckks.parameters import TRAINING_2048
-from fedlap_app.sums.programs import Training
->>>>>>> main
 from fedlap_app.sums.training.adder import Adder
 from fedlap_app.sums.training.covers import CKKS, COVERS, MASK
 from fedlap_app.sums.training.records import Records
