@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fedlap_app.methods.organisation import Organisation
     from fedlap_app.models.evaluation import Evaluation
+    from fedlap_app.models.specs import ModelSpec
     from fedlap_app.models.tensors import GraphTensors
     from fedlap_app.settings import Settings
 
@@ -237,6 +238,11 @@ class Method(ABC):
     def has_portfolio(self) -> bool:
         """Whether several models are trained side by side, weighed by the validation loss."""
         return False
+
+    @property
+    def feature_models(self) -> "Mapping[str, ModelSpec]":
+        """Models that read features and own edges, by name, for one feature and one class."""
+        return {}
 
     @property
     def needs_updates(self) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.sums.header import Place
 from fedlap_app.sums.kdf import digest
+from fedlap_app.sums.training.covers import MASK
 from fedlap_app.sums.training.noise import Noise
 from fedlap_app.sums.training.shape import SCORE_BITS, SumShape
 
@@ -69,8 +70,13 @@ class Agreed:
         Members without whom nothing is summed.
     noise
         Clipping and noise of every change; None: there is none.
+<<<<<<< HEAD
     largest_weight
         What no weight may pass; 0: no limit.
+=======
+    backend
+        What hides sums from the server; the settings of the run have it, too.
+>>>>>>> main
     """
 
     run: str
@@ -80,7 +86,11 @@ class Agreed:
     largest_step: float
     min_clients: int = 0
     noise: Noise | None = None
+<<<<<<< HEAD
     largest_weight: float = 0.0
+=======
+    backend: str = MASK
+>>>>>>> main
 
     @property
     def digest(self) -> bytes:

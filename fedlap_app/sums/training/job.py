@@ -68,7 +68,7 @@ class TrainingJob:
         limits.require_enough(keys.members, agreed)
         self.keys, self.agreed, self.limits, self.data = keys, agreed, limits, data
         self._records = Records(files)
-        self._sealer = Sealer(keys)
+        self._sealer = Sealer(keys, agreed.backend)
         self._opened: tuple[Turn, bytes, RoundSum] | None = None
 
     @property
@@ -205,12 +205,11 @@ class TrainingJob:
         lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
         noise = self.agreed.noise if shape.tensors else None
         if noise is not None:
-            # What others say of their weights must not raise what the own update can change.
-            share = 1.0 / count
-            change, before = noise.clipped(change, before, shape.tensors, share), NOTHING
+            share = noise.share(listed.weight, listed.total, count)
+            change, before = noise.bounded(change, before, shape.tensors, share)
         words = shape.encode(change, share, scores, count, before, int.from_bytes(lot[:16]))
         if noise is not None:
-            noise.add(words, shape, count)
+            noise.add(words, shape, count, listed.total)
         total = repr(listed.total)
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
@@ -331,9 +330,16 @@ class TrainingJob:
         scored = turn.number > max(self.agreed.rounds, last.number)
         if turn.stage == last.stage and (scored or turn.number == last.number + 1):
             return
+        is_ahead = (turn.stage, turn.number) > (last.stage, last.number)
+        reason = (
+            "the message is out of order, or the store was set back: start a new run with "
+            "resume = false"
+            if is_ahead
+            else "the message is stale or out of order"
+        )
         raise ProtocolError(
             f"Round {turn.number} of stage {turn.stage} came where round {last.number} of "
-            f"stage {last.stage} was settled last; a message is stale or out of order."
+            f"stage {last.stage} was settled last; {reason}."
         )
 
 
