@@ -122,11 +122,8 @@ class Course:
             largest_step=settings.largest_step,
             min_clients=settings.min_clients,
             noise=_noise(settings.promise),
-<<<<<<< HEAD
             largest_weight=settings.largest_weight,
-=======
             backend=settings.training_backend,
->>>>>>> main
         )
 
     def first(self, stage: int) -> State:

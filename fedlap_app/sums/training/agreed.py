@@ -70,13 +70,10 @@ class Agreed:
         Members without whom nothing is summed.
     noise
         Clipping and noise of every change; None: there is none.
-<<<<<<< HEAD
     largest_weight
         What no weight may pass; 0: no limit.
-=======
     backend
         What hides sums from the server; the settings of the run have it, too.
->>>>>>> main
     """
 
     run: str
@@ -86,11 +83,8 @@ class Agreed:
     largest_step: float
     min_clients: int = 0
     noise: Noise | None = None
-<<<<<<< HEAD
     largest_weight: float = 0.0
-=======
     backend: str = MASK
->>>>>>> main
 
     @property
     def digest(self) -> bytes:
