@@ -335,9 +335,16 @@ class TrainingJob:
         scored = turn.number > max(self.agreed.rounds, last.number)
         if turn.stage == last.stage and (scored or turn.number == last.number + 1):
             return
+        is_ahead = (turn.stage, turn.number) > (last.stage, last.number)
+        reason = (
+            "the message is out of order, or the store was set back: start a new run with "
+            "resume = false"
+            if is_ahead
+            else "the message is stale or out of order"
+        )
         raise ProtocolError(
             f"Round {turn.number} of stage {turn.stage} came where round {last.number} of "
-            f"stage {last.stage} was settled last; a message is stale or out of order."
+            f"stage {last.stage} was settled last; {reason}."
         )
 
 
