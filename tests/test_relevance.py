@@ -34,7 +34,7 @@ ON_BASIS = {
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
     "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",
-    "min-clients", "straggler-timeout", "start-model",
+    "largest-weight", "min-clients", "straggler-timeout", "start-model",
 }  # fmt: skip
 WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
 WITHOUT_BASIS = (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | OTHERS
@@ -52,11 +52,11 @@ IGNORED = {
     "fedstruct": (WITHOUT_BASIS - SUMS - WALKS - STRUCTURE - {"hide-topology", "layout"})
     | SERVER | LOCAL_STEPS | {"optimizer-at"},
     "fedpub": (EXCHANGING - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
-    | {"weight-by", "optimizer-at", "input-gain", "start-model"},
+    | {"weight-by", "largest-weight", "optimizer-at", "input-gain", "start-model"},
     "fedgta": (EXCHANGING - {"similarity-threshold"}) | SERVER
-    | {"weight-by", "optimizer-at", "start-model"},
+    | {"weight-by", "largest-weight", "optimizer-at", "start-model"},
     "fedtad": EXCHANGING | SERVER
-    | {"weight-by", "optimizer-at", "start-model"},
+    | {"weight-by", "largest-weight", "optimizer-at", "start-model"},
     "local": WITHOUT_BASIS | AVERAGING | {"optimizer-at"},
     "central": WITHOUT_BASIS | {"spectral"} | AVERAGING | {"optimizer-at"},
 }  # fmt: skip
