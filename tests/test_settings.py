@@ -82,6 +82,7 @@ def test_there_is_a_preset_for_every_data_set():
         ({"train-ratio": 0.5, "val-ratio": 0.5, "test-ratio": 0.5}, "add up to at most 1"),
         ({"train-ratio": 0.0}, "nothing to train on"),
         ({"rounds": [1, 2]}, "must be a whole number"),
+        ({"training-backend": "ckks", "training-ring": 16}, "set training-ring = 32 or"),
     ],
 )
 def test_bad_values_are_refused_with_the_nearest_valid_choice(values, sentence):

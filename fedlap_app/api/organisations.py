@@ -90,7 +90,7 @@ class Organisations(Sequence[Subgraph]):
         first = self._parts[0]
         nodes = sum(part.num_nodes for part in self._parts)
         lines = [
-            f"{len(self)} organisations of {self._origin()}: {nodes:,} nodes, "
+            f"{len(self)} organisations{self._origin()}: {nodes:,} nodes, "
             f"{first.num_features:,} features, {first.num_classes} classes"
         ]
         lines += [f"  {_line(part)}" for part in self._parts[:_SHOWN]]
@@ -100,8 +100,10 @@ class Organisations(Sequence[Subgraph]):
 
     def _origin(self) -> str:
         if data := self.facts["data"]:
-            return str(data)
-        return f"{self.facts['dataset']} ({self.facts['partition']} partition, seed {self.seed})"
+            return "" if data == MEMORY else f" of {data}"
+        return (
+            f" of {self.facts['dataset']} ({self.facts['partition']} partition, seed {self.seed})"
+        )
 
 
 def _line(part: Subgraph) -> str:

@@ -1,10 +1,9 @@
 """A finished run: scores, history, model, predictions, the basis; saved and opened again."""
 
-import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,14 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.api import stores
-from fedlap_app.api.organisations import (
-    MEMORY,
-    Organisations,
-    in_memory,
-    named_by,
-    require_empty,
-)
+from fedlap_app.api import saved, stores
+from fedlap_app.api.organisations import Organisations, require_empty
 from fedlap_app.errors import ConfigError, DataError
 from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.graphs.folder import read_folder
@@ -44,8 +37,6 @@ if TYPE_CHECKING:
     from fedlap_app.api.prediction import Prediction
     from fedlap_app.api.workplace import Workplace
     from fedlap_app.graphs.encoding import Encoding
-
-_DATA, _SEED = "data", "data.json"
 
 
 class Basis(NamedTuple):
@@ -121,7 +112,7 @@ class Run:
     @cached_property
     def organisations(self) -> Organisations:
         """Who took part, with their data."""
-        return self._organisations or _organisations_of(self.folder, self.settings)
+        return self._organisations or saved.data_of(self.folder, self.settings)
 
     @property
     def parameters(self) -> dict[str, NDArray[Any]]:
@@ -240,12 +231,8 @@ class Run:
         target = places.path_of(path, "path")
         require_empty(target)
         shutil.copytree(self.folder, target, dirs_exist_ok=True)
-        orgs = self.organisations
-        (target / _SEED).write_text(json.dumps({"seed": orgs.seed}) + "\n", encoding="utf-8")
-        for number, part in enumerate(orgs):
-            if self.settings.data == MEMORY:
-                (target / _DATA).mkdir(exist_ok=True)
-                part.save(target / _DATA / f"{number:06d}.graph")
+        saved.keep_data(self.organisations, self.settings, target)
+        for part in self.organisations:
             store = target / stores.SAVED / part.name
             if self.offline:
                 store.mkdir(parents=True, exist_ok=True)
@@ -410,16 +397,3 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         why = files.read_json(error.name)["error"] if error.is_file() else "it was stopped, or runs"
         raise DataError(f"{folder} holds no finished run ({why}): run it again")
     return Run(folder)
-
-
-def _organisations_of(folder: Path, settings: Settings) -> Organisations:
-    """The organisations of a run that was opened."""
-    facts: Mapping[str, int] = {"seed": settings.seed}
-    if (folder / _SEED).is_file():
-        facts = RunFolder(folder).read_json(_SEED)
-    if settings.data == MEMORY:
-        files = sorted((folder / _DATA).glob("*.graph"))
-        if not files:
-            raise DataError(f"{folder} does not hold the data of its run: save the run itself")
-        return in_memory([Subgraph.load(file) for file in files], seed=facts["seed"])
-    return named_by(replace(settings, seed=facts["seed"]))

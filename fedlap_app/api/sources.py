@@ -263,7 +263,7 @@ def _numbers(column: Any, dtype: type, what: str, remedy: str = "") -> Any:  # n
 def _kind_of(column: Any) -> str:  # noqa: ANN401 - a series
     """A column of text is a category, one of numbers that lacks some is declared so."""
     known = column.dropna()
-    if all(isinstance(value, str) for value in known) and known.nunique() > 1:
+    if all(isinstance(value, str) for value in known) and column.nunique(dropna=False) > 1:
         return CATEGORY  # one text everywhere tells nothing and is refused as no number
     return NUMBER if len(known) < len(column) else ""
 

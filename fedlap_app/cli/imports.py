@@ -25,8 +25,12 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 @click.option("--source", default=None, help="column of EDGES")
 @click.option("--target", default=None, help="column of EDGES")
-@click.option("--weight", default=None, help="column of EDGES")
+@click.option(
+    "--weight", default=None, help="column of EDGES (default: weight or amount; '': all weigh 1)"
+)
 @click.option("--features", default=None, help="columns of NODES, a,b,c (default: all others)")
+@click.option("--categories", default="", help="features that are text, though they are numbers")
+@click.option("--drop-strangers", is_flag=True, help="leave out edges to what is not in NODES")
 @click.option("--clients", default=0, type=int, help="organisations, without --owner")
 @click.option(
     "--partition",
@@ -35,6 +39,10 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     type=click.Choice(PARTITIONS),
     help="who holds",
 )
+@click.option(
+    "--train-ratio", default=0.6, show_default=True, help="of labelled nodes, where no split is"
+)
+@click.option("--val-ratio", default=0.2, show_default=True, help="the rest are test nodes")
 @click.option("--seed", default=0, show_default=True, type=int)
 @click.option("--directed", is_flag=True, help="keep the direction of edges")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
@@ -45,8 +53,12 @@ def import_(
     owner: str | None,
     id_: str | None,
     features: str | None,
+    categories: str,
+    drop_strangers: bool,
     clients: int,
     partition: str,
+    train_ratio: float,
+    val_ratio: float,
     seed: int,
     directed: bool,
     as_json: bool,
@@ -55,20 +67,26 @@ def import_(
     """Turn a table of NODES and one of EDGES (CSV or Parquet) into organisation folders.
 
     Columns with usual names (id, label, split, source, target, weight) are found by themselves.
-    Nodes without a split are divided into training, validation and test nodes. NODES may also be
-    one npz file with the arrays x, y and edge_index.
+    Nodes without a split are divided into training, validation and test nodes. EDGES may also be
+    a bare list of two or three columns. NODES alone may be an npz file with the arrays x, y and
+    edge_index, or a torch_geometric Data that torch.save wrote (pt).
     """
     from fedlap_app.api.exports import from_exports
 
-    named = {key: name for key, name in {"id": id_, **columns}.items() if name}
-    orgs = from_exports(
+    named = {key: name for key, name in {"id": id_, **columns}.items() if name is not None}
+    orgs, lines = from_exports(
         nodes,
         edges,
         named,
         owners=owner,
-        features=features.split(",") if features else None,
+        features=_list(features) or None,
+        categories=_list(categories),
+        drop_strangers=drop_strangers,
         clients=clients,
         partition=partition,
+        train_ratio=train_ratio,
+        val_ratio=val_ratio,
+        test_ratio=round(1 - train_ratio - val_ratio, 9),
         seed=seed,
         directed=directed,
     )
@@ -76,5 +94,9 @@ def import_(
     if as_json:
         click.echo(json.dumps({"out": str(out), "organisations": list(orgs.names)}))
         return
-    click.echo(f"{orgs!r}")
+    click.echo("\n".join([*lines, f"{orgs!r}"]))
     click.echo(f"{counted(len(orgs.names), 'organisation folder')} written to {out}")
+
+
+def _list(names: str | None) -> list[str]:
+    return [name.strip() for name in (names or "").split(",") if name.strip()]

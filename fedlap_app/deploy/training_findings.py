@@ -17,7 +17,7 @@ def training_findings(settings: Settings, count: int) -> Iterator[Finding]:
         yield soon(
             "training",
             "training-backend = 'plain' shows the server every update and score, which the policy "
-            "of every organisation must allow (training-backends): take mask",
+            "of every organisation must allow (training-backends): take mask or ckks",
         )
     elif count < 3:
         yield soon(

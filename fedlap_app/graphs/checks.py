@@ -12,7 +12,7 @@ from fedlap_app.graphs.kinds import NUMBER, Kinds
 from fedlap_app.graphs.lookalikes import fault_of_letters
 
 NAME_LIMIT = 100
-_UNSAFE_NAME = re.compile(r'[<>:"/\\|?*`]')
+UNSAFE_NAME = re.compile(r'[<>:"/\\|?*`]')
 # Letters and marks that show nothing; what Python calls unprintable is refused besides.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -26,7 +26,7 @@ def check_name(name: str) -> None:
     fault = fault_of_name(name)
     if fault:
         raise DataError(f"The organisation name {name[:NAME_LIMIT]!r} {fault}.")
-    if _UNSAFE_NAME.search(name) or name != name.strip() or name.startswith((".", "-", "~")):
+    if UNSAFE_NAME.search(name) or name != name.strip() or name.startswith((".", "-", "~")):
         raise DataError(
             f"The organisation name {name!r} is not usable as a folder name: leave out leading "
             'dots, dashes and tildes, outer spaces and the characters < > : " / \\ | ? * `.'

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from fedlap_app.graphs.encoding import SAYS, Encoding, Rule
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.kinds import CATEGORY, NUMBER, SLOTS
-from fedlap_app.graphs.moments import LEAST, asks, learn
+from fedlap_app.graphs.learned import asks, learn
+from fedlap_app.graphs.moments import LEAST
 from fedlap_app.graphs.subgraph import Subgraph
 
 SHOWN = 20
@@ -65,9 +66,9 @@ def _category(whole: Subgraph, name: str, column: int, encoding: Encoding) -> Co
     texts = whole.categories[:, column]
     values = set(texts.tolist()) - {""}
     missing = int((texts == "").sum())
-    seen = f"text of {len(values)} values" + (f", {missing:,} missing" if missing else "")
+    seen = f"different texts: {len(values)}" + (f", {missing:,} missing" if missing else "")
     kept = encoding.dictionaries[column].size
-    done = f"{kept} of them become a column each, the rest 'other' ({SLOTS} columns in all)"
+    done = f"{SLOTS} columns: one for each of {kept} texts, 'other' and 'missing'"
     return Column(name, CATEGORY, seen, done)
 
 
@@ -99,8 +100,8 @@ def summary_of(columns: Sequence[Column]) -> list[str]:
     if not columns:
         return []
     counts = Counter(column.done for column in columns)
-    lines = [f"Features: {len(columns):,} columns"]
-    lines += [f"  {count:,} {done}" for done, count in counts.most_common()]
+    lines = [f"Features: columns and what becomes of them ({len(columns):,})"]
+    lines += [f"  {count:,} x {done}" for done, count in counts.most_common()]
     special = [column for column in columns if column.seen]
     lines += [f"  {column}" for column in special[:SHOWN]]
     if len(special) > SHOWN:

@@ -22,7 +22,7 @@ keep both, as long as their size is an ordinary one.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,16 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.graphs.categories import BUCKETS, buckets_of
+from fedlap_app.graphs.distribution import (
+    FEW,
+    FEW_OF_WORDS,
+    Distribution,
+    are_words,
+    digits_of,
+    from_digits,
+    logarithms,
+    ordinary,
+)
 from fedlap_app.graphs.encoding import Encoding, Rule, measured, stretched
 from fedlap_app.graphs.kinds import CATEGORY, SLOTS
 from fedlap_app.graphs.subgraph import Subgraph
@@ -41,7 +51,6 @@ ROUNDS = 8
 LEAST = 3
 """Organisations without whose values a column has no sums."""
 
-_BASE = 2.0**20
 _DIGITS = 3
 _COUNTED = 3  # values, others than zero, their logarithms
 _LOGS = 320.0  # octaves from the least to the largest number of single precision, with room
@@ -50,12 +59,8 @@ _MARGIN = 2.0
 _DISTANCES = 6.0
 _FAR = 4.0
 _CONSTANT = 2.0**-24
-_TWO_VALUES = 1e-4
-_FLAT = 1e-9
 _HEAVY = 8.0  # fourth standardised moment; 3 of a normal distribution, 9 of an exponential one
 _HELPS = 0.8
-_FEW, _FEW_OF_WORDS, _WORDS, _MANY = 0.02, 0.75, 0.2, 50
-_ORDINARY = (2.0**-8, 2.0**4)
 _ONE = 1e-6  # octaves
 _BLOCK = 64  # columns that are dense at a time
 
@@ -195,11 +200,11 @@ class Moments:
             held = np.isfinite(x) & (x != 0)
             totals[0, block] = np.isfinite(x).sum(axis=0)
             totals[1, block] = held.sum(axis=0)
-            totals[2, block] = np.where(held, (_logs(x) - _LOWEST) / _LOGS, 0.0).sum(axis=0)
+            totals[2, block] = np.where(held, (logarithms(x) - _LOWEST) / _LOGS, 0.0).sum(axis=0)
         totals[:, ~self.heard] = 0.0
         labels = self.subgraph.labels[self.subgraph.train_mask]
         classes = np.bincount(labels, minlength=self.shape.classes)[: self.shape.classes]
-        return _digits(np.concatenate([totals.ravel(), classes])).ravel()
+        return digits_of(np.concatenate([totals.ravel(), classes])).ravel()
 
     def _marks(self) -> list[Array]:
         """One for every category that it holds, and a little more for a frequent one."""
@@ -219,7 +224,7 @@ class Moments:
     def _read_counts(self, sums: Array) -> None:
         ends = _COUNTED * self.shape.numbers, _COUNTED * self.shape.numbers + self.shape.classes
         digits = sums[: ends[1] * _DIGITS].reshape(-1, _DIGITS)
-        counted, classes = np.split(_from_digits(digits), ends[:1])
+        counted, classes = np.split(from_digits(digits), ends[:1])
         totals = counted.reshape(_COUNTED, -1)
         self.present = np.maximum(np.rint(totals[0]), 1.0)
         self.nonzero = np.rint(totals[1])
@@ -230,7 +235,7 @@ class Moments:
     def _spreads(self) -> Array:
         sums = np.zeros(self.shape.numbers)
         for block, x in self._values():
-            far = np.abs(_logs(x) - self.logarithm[block]) / _LOGS
+            far = np.abs(logarithms(x) - self.logarithm[block]) / _LOGS
             sums[block] = np.where(np.isfinite(x) & (x != 0), far, 0.0).sum(axis=0)
         return self._summed(sums)
 
@@ -318,7 +323,7 @@ class Moments:
 
     def _read_powers(self, sums: Array) -> None:
         powers = sums[: 8 * self.shape.numbers].reshape(2, 4, -1)
-        self.plain, self.heavy = map(_Distribution, powers)
+        self.plain, self.heavy = map(Distribution, powers)
 
     def encoding(self) -> Encoding:
         """How every column becomes what a model reads."""
@@ -352,116 +357,12 @@ class Moments:
         """Columns with few values other than zero, or none, and whether they are words."""
         share = self.nonzero / self.present
         words = are_words(share[self.heard])
-        few: NDArray[np.bool_] = share <= (_FEW_OF_WORDS if words else _FEW)
+        few: NDArray[np.bool_] = share <= (FEW_OF_WORDS if words else FEW)
         if words:  # what is no count and no frequency is no word
-            few &= _ordinary(np.exp2(self.logarithm))
+            few &= ordinary(np.exp2(self.logarithm))
         return few, words
 
     def _as_it_is(self, words: bool) -> NDArray[np.bool_]:
         """Columns that lose no unit: of words, or of ones."""
         found: NDArray[np.bool_] = np.abs(self.logarithm) < _ONE
         return found | words
-
-
-class _Distribution:
-    """What four moments of scaled values tell of each column.
-
-    Parameters
-    ----------
-    raw
-        (4, columns) means of the powers.
-    """
-
-    def __init__(self, raw: Array) -> None:
-        mean = raw[0]
-        second = raw[1] - mean**2
-        third = raw[2] - 3 * mean * raw[1] + 2 * mean**3
-        fourth = raw[3] - 4 * mean * raw[2] + 6 * mean**2 * raw[1] - 3 * mean**4
-        self.flat = second <= _FLAT
-        safe = np.where(self.flat, 1.0, second)
-        self.deviation = np.sqrt(safe)
-        self.kurtosis = np.where(self.flat, 1.0, fourth / safe**2)
-        # Kurtosis is the squared skewness plus one for two values, and more for any others.
-        gap = fourth * safe - third**2 - safe**3
-        self.two_valued = ~self.flat & (np.abs(gap) < _TWO_VALUES * np.abs(fourth) * safe)
-        self.middle = mean + third / (2 * safe)
-        self.mean = mean
-        self.moments = mean, self.deviation, self.kurtosis
-
-
-def are_words(share: Array) -> bool:
-    """Whether a table is a bag of words, by each column's share of values other than zero."""
-    return bool(share.size >= _MANY and share.mean() <= _WORDS)
-
-
-def _ordinary(size: Array) -> NDArray[np.bool_]:
-    return (size >= _ORDINARY[0]) & (size <= _ORDINARY[1])
-
-
-def _logs(x: Array) -> Array:
-    """log2 |x|; 0 of zeros and missing values."""
-    logs = np.zeros_like(x)
-    np.log2(np.abs(x), where=np.isfinite(x) & (x != 0), out=logs)
-    return logs
-
-
-def _digits(values: Array) -> Array:
-    """(n, 3) digits below 1 in base 2^20 of numbers from 0, the last one after the point."""
-    high = np.floor(values / _BASE)
-    low = np.floor(values - high * _BASE)
-    return np.stack([high / _BASE, low / _BASE, values - high * _BASE - low], axis=1)
-
-
-def _from_digits(sums: Array) -> Array:
-    """Numbers from summed digits; sums of whole digits are whole, so noise is rounded away."""
-    whole = np.rint(sums[:, :2] * _BASE)
-    return np.asarray(whole[:, 0] * _BASE + whole[:, 1] + sums[:, 2])
-
-
-def learn(
-    parts: Sequence[Subgraph], *, least: int = 1, classes: bool = False, key: bytes = bytes(32)
-) -> Encoding:
-    """The encoding of tables that are all in one place.
-
-    Parameters
-    ----------
-    parts
-        The tables.
-    least, classes, key
-        As of `Moments`.
-    """
-    count = len(parts)
-    each = [Moments(p, key, members=count, least=least, classes=classes) for p in parts]
-    while not each[0].done:
-        sums = np.sum([one.contribute() for one in each], axis=0)
-        for one in each:
-            one.absorb(sums)
-    return each[0].encoding()
-
-
-def learn_alone(subgraph: Subgraph) -> Encoding:
-    """The encoding that follows from one table alone."""
-    return learn([subgraph])
-
-
-def asks(subgraph: Subgraph) -> bool:
-    """Whether a column of a table asks for more than to stay as it is."""
-    if any(subgraph.kinds):
-        return True
-    features = subgraph.features
-    nodes, columns = features.shape
-    if isinstance(features, np.ndarray):
-        places, values = np.nonzero(features)[1], features[features != 0]
-    else:
-        places, values = features.tocoo().coords[1], features.data
-    if bool((values == 1).all()):
-        return False
-    values = np.where(values == 0, 1.0, np.abs(values.astype(np.float64)))
-    counts = np.bincount(places, minlength=columns)
-    others = np.bincount(places, weights=values != 1, minlength=columns)
-    logs = np.bincount(places, weights=np.log2(values), minlength=columns)
-    share, size = counts / nodes, np.exp2(logs / np.maximum(counts, 1))
-    if not are_words(share):
-        return bool((others > 0).any())
-    few = (share <= _FEW_OF_WORDS) & _ordinary(size)
-    return bool((~few & (others > 0)).any())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.encoding import Encoding, unchanged
 from fedlap_app.graphs.kinds import CATEGORY
-from fedlap_app.graphs.moments import asks, learn_alone
+from fedlap_app.graphs.learned import asks, learn_alone
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.registry import method_class
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.encoding import Encoding
-from fedlap_app.graphs.moments import asks
+from fedlap_app.graphs.learned import asks
 from fedlap_app.graphs.schema import schema_digest
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.methods.base import WHOLE, Method, Schema

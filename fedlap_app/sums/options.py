@@ -6,13 +6,15 @@ from typing import ClassVar
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import Options, knob
-from fedlap_app.privacy.accounting import Promise
+from fedlap_app.privacy.accounting import ORGANISATION, UNITS, Promise
 from fedlap_app.privacy.policy import BACKENDS, TRAINING_SEALS
 from fedlap_app.spectral.neighbourhood import SCALINGS
 from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
 from fedlap_app.sums.job.spec import LAYOUTS
 from fedlap_app.sums.lanes import WIDTHS
 from fedlap_app.sums.programs.neighbour_sums import MOST_HOPS
+
+_SEALS = ("mask", "ckks")
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,15 @@ class SealedTrainingOptions(Options):
     )  # fmt: skip
     publish_scores: bool = knob(
         True, "let the server see the accuracy of all organisations together, once a stage",
-        only=("training-backend", ("mask",)), advanced=True,
+        only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     publish_model: bool = knob(
         False, "put the trained model into the run folder, where every policy allows it",
-        only=("training-backend", ("mask",)), advanced=True,
+        only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     training_bits: int = knob(
         24, "fraction bits of a sealed change; it has 31 with those before the point",
-        low=8, high=30, only=("training-backend", ("mask",)), advanced=True,
+        low=8, high=30, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     training_ring: int = knob(
         32, "bits of a number in a training sum, 32, 16 or 12; fewer send less and round more",
@@ -59,31 +61,43 @@ class SealedTrainingOptions(Options):
     )  # fmt: skip
     largest_step: float = knob(
         1000.0, "norm of a round's mean change above which nobody goes on",
-        low=1e-6, high=1e9, only=("training-backend", ("mask",)), advanced=True,
+        low=1e-6, high=1e9, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     dp_noise: float = knob(
         0.0, "noise on the sum of updates, in units of dp-clip; 0: no differential privacy",
-        more="The unit is one organisation's update of a round, not a node. All organisations then "
-        "count alike. Noise is never seeded, so the same seed gives other results.",
-        low=0.0, high=10_000.0, only=("training-backend", ("mask",)), advanced=True,
+        more="Noise is never seeded, so the same seed gives other results.",
+        low=0.0, high=10_000.0, only=("training-backend", _SEALS), advanced=True,
+    )  # fmt: skip
+    dp_unit: str = knob(
+        ORGANISATION, "what dp-noise hides: an organisation's update, or a node's gradient in it",
+        more="With `organisation` all organisations count alike. `node` is for models whose "
+        "examples share no inputs (`model = none`, `decoupled` with `hops = 0`, `branches = mlp`) "
+        "and needs one clipped gradient a round (`optimizer-at = server`, or `fedsgd`).",
+        choices=UNITS, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     dp_clip: float = knob(
-        1.0, "norm to which every organisation clips its update, where dp-noise is above 0",
-        low=1e-6, high=1e6, only=("training-backend", ("mask",)), advanced=True,
+        1.0, "norm to which what leaves of a unit is clipped, where dp-noise is above 0",
+        low=1e-6, high=1e6, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     dp_delta: float = knob(
         1e-5, "probability with which epsilon need not bound what an update shows",
-        low=1e-12, high=0.1, only=("training-backend", ("mask",)), advanced=True,
+        low=1e-12, high=0.1, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     dp_colluders: int = knob(
         1, "members that may tell each other their noise; that of the others is enough",
-        low=0, high=10_000, only=("training-backend", ("mask",)), advanced=True,
+        low=0, high=10_000, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.training_ring not in WIDTHS:
             raise ConfigError(f"training-ring = {self.training_ring}: take 32, 16 or 12")
+        if self.training_backend == "ckks" and self.training_ring != max(WIDTHS):
+            raise ConfigError(
+                f"training-ring = {self.training_ring} with training-backend = 'ckks' sends no "
+                f"less, as a number takes a coefficient of a ciphertext whatever its bits: set "
+                f"training-ring = {max(WIDTHS)} or training-backend = 'mask'"
+            )
         if not self.dp_noise:
             return
         if self.training_ring != max(WIDTHS):
@@ -104,7 +118,7 @@ class SealedTrainingOptions(Options):
         """What noise on updates is to promise; None: there is none."""
         if not self.dp_noise or self.training_backend == "plain":
             return None
-        return Promise(self.dp_clip, self.dp_noise, self.dp_delta, self.dp_colluders)
+        return Promise(self.dp_clip, self.dp_noise, self.dp_delta, self.dp_colluders, self.dp_unit)
 
 
 @dataclass(frozen=True)
@@ -124,8 +138,8 @@ class SumOptions(Options):
         advanced=True,
     )
     encryption_processes: int = knob(
-        1, "processes of a client that encrypt; more pay for large graphs", low=1, high=256,
-        only=("backend", ("ckks",)), private=True, advanced=True,
+        1, "processes of a client that encrypt (ckks); more pay for large graphs and models",
+        low=1, high=256, private=True, advanced=True,
     )  # fmt: skip
     insecure_no_pads: bool = knob(
         False, "leave out the pads inside of ciphertexts (ckks)", advanced=True

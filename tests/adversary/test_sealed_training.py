@@ -91,8 +91,9 @@ def join_and_send(grid, kind, content, *nodes):
                 raise RefusedError(reply.content["refusal"]["reason"])
 
 
-def test_the_server_gets_names_sizes_and_words_that_say_nothing(sealed, tmp_path):
-    scene = Scene(tmp_path, sealed)
+@pytest.mark.parametrize("backend", ["mask", "ckks"])
+def test_the_server_gets_names_sizes_and_words_that_say_nothing(sealed, tmp_path, backend):
+    scene = Scene(tmp_path, replace(sealed, training_backend=backend))
     first, second = (Recording(scene).train(scene) for _ in range(2))
     for grid in (first, second):
         for kind, _, content in grid.seen:
@@ -114,10 +115,12 @@ def test_the_server_gets_names_sizes_and_words_that_say_nothing(sealed, tmp_path
         assert is_uniform(some - others)
 
 
-def test_other_data_of_the_same_sizes_gives_the_same_view(sealed, tmp_path):
+@pytest.mark.parametrize("backend", ["mask", "ckks"])
+def test_other_data_of_the_same_sizes_gives_the_same_view(sealed, tmp_path, backend):
     views = []
     for seed in (0, 1):
-        scene = Scene(tmp_path / str(seed), replace(sealed, rounds=2))
+        settings = replace(sealed, rounds=2, training_backend=backend)
+        scene = Scene(tmp_path / str(seed), settings)
         for name in scene.names if seed else ():
             scramble(scene.folders[name])
         views.append([seen(*each) for each in Recording(scene).train(scene).seen])

@@ -130,7 +130,7 @@ def test_check_says_what_it_sees_and_what_is_done(orgs, tmp_path):
     done = CliRunner().invoke(main, ["check", str(tmp_path / "orgs")])
     assert done.exit_code == 0, done.output
     assert "amount: from 2.9" in done.output
-    assert "text of 3 values, 1 missing; 3 of them become a column each" in done.output
+    assert "different texts: 3, 1 missing; 32 columns: one for each of 3 texts" in done.output
     assert "standardised; a second column says where it is missing" in done.output
 
 

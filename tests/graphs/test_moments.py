@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from fedlap_app.graphs.encoding import FARTHEST, Encoding, Rule
 from fedlap_app.graphs.graph import Graph, cut, join
 from fedlap_app.graphs.kinds import SLOTS
-from fedlap_app.graphs.moments import Moments, asks, learn_alone
+from fedlap_app.graphs.learned import asks, learn_alone
+from fedlap_app.graphs.moments import Moments
 
 N = 600
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlap_app.graphs.federation import DataSpec, load_federation
-from fedlap_app.graphs.moments import learn
+from fedlap_app.graphs.learned import learn
 from fedlap_app.methods.features import own_encoding
 from fedlap_app.methods.registry import method_class
 from fedlap_app.settings import Settings

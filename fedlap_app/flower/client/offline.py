@@ -13,6 +13,7 @@ from flwr.app import ConfigRecord, RecordDict
 from fedlap_app.errors import ProtocolError
 from fedlap_app.methods.organisation import Organisation
 from fedlap_app.privacy.pins import federation_pins, merge_pins, org_pins
+from fedlap_app.settings import Settings
 from fedlap_app.store import names
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.store.packing import Data
@@ -171,8 +172,7 @@ def _program(organisation: Organisation, own: ConfigRecord) -> str:
 
 def _party(organisation: Organisation, program: str) -> Party:
     """The organisation in a program; kept while its data and settings stay the same."""
-    # The run asks for processes; how many there can be is the organisation's.
-    use_processes(min(organisation.settings.encryption_processes, _CORES))
+    use_own_processes(organisation.settings)
     parties = _parties.setdefault(organisation, {})
     if program in parties:
         return parties[program]
@@ -189,6 +189,11 @@ def _party(organisation: Organisation, program: str) -> Party:
     )
     parties[program] = party
     return party
+
+
+def use_own_processes(settings: Settings) -> None:
+    """Encrypt in as many processes as the run asks for and the organisation has cores."""
+    use_processes(min(settings.encryption_processes, _CORES))
 
 
 def secrets_of(organisation: Organisation) -> Secrets:

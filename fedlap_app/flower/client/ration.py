@@ -221,15 +221,22 @@ def _require_allowed(policy: Policy, method: Method) -> None:
     settings = method.settings
     backends = policy.training_backends
     if method.exchanges and backends is not None and settings.training_backend not in backends:
+        what = "is not" if settings.sealed else "shows the server every update and score and is not"
         raise RunError(
-            f"training-backend = '{settings.training_backend}' shows the server every update and "
-            "score, and its policy does not allow it (training-backends): set training-backend = "
-            f"'{backends[0]}', or ask it to allow it"
+            f"training-backend = '{settings.training_backend}' {what} what its policy allows "
+            f"(training-backends): set training-backend = '{backends[0]}', or ask it to allow it"
         )
     if settings.publish_model and not policy.publish_model:
         raise RunError(
             "publish-model = true gives the trained model to the server, and its policy does not "
             "allow it (publish-model): leave publish-model out, or ask it to allow it"
+        )
+    patience = policy.least_straggler_timeout
+    if method.exchanges and settings.min_clients and settings.straggler_timeout < patience:
+        raise RunError(
+            f"straggler-timeout = {settings.straggler_timeout:g} goes on soon without whoever is "
+            f"late, and its policy asks for {patience} s (least-straggler-timeout): set "
+            f"straggler-timeout = {patience} or more"
         )
     shown = settings.score_bins and not settings.sealed
     if shown and not policy.score_histograms:

@@ -14,7 +14,7 @@ from fedlap_app.errors import ConsentError, ProtocolError, RunError
 from fedlap_app.flower.asked import PUBLISH, TURN, WEIGH, WHERE, Answer, Asked
 from fedlap_app.flower.client import ration, training_ledger
 from fedlap_app.flower.client.moments import StoredMoments
-from fedlap_app.flower.client.offline import secrets_of
+from fedlap_app.flower.client.offline import secrets_of, use_own_processes
 from fedlap_app.flower.client.training_state import TrainingState
 from fedlap_app.methods import base
 from fedlap_app.methods.base import MODEL
@@ -35,6 +35,7 @@ def step(organisation: Organisation, content: RecordDict, run: int) -> RecordDic
     """Answer one message of sealed training."""
     asked = Asked.read(content)
     ration.admit_sealed(organisation, run, asked.task)
+    use_own_processes(organisation.settings)
     handle = {WHERE: _where, WEIGH: _weigh, TURN: _turn, PUBLISH: _publish}[asked.kind]
     try:
         return handle(organisation, asked).record()
@@ -127,8 +128,9 @@ def _turn(organisation: Organisation, asked: Asked) -> Answer:
 
 
 def _weight(organisation: Organisation) -> float:
-    """What the own change counts by: under noise all count alike, so that none tells its nodes."""
-    if organisation.settings.promise:
+    """What the own change counts by; where the noise hides organisations, all count alike."""
+    promise = organisation.settings.promise
+    if promise and not promise.by_example:
         return 1.0
     return float(organisation.method.weight(organisation))
 
@@ -167,7 +169,8 @@ def _trained(
     if moments:
         moments.write(turn.number, update.moments)
     listed = state.job.listed
-    weight = 1.0 if organisation.settings.promise else update.weight
+    promise = organisation.settings.promise
+    weight = 1.0 if promise and not promise.by_example else update.weight
     if set(update.records) != {MODEL} or listed is None or weight != listed.weight:
         raise RunError(
             f"method '{method.name}' sends more than a model, or weights that change with the "

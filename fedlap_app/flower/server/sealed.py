@@ -219,7 +219,12 @@ class SealedRounds:
             turn = Turn(stage, 0, self.attempt, self.listed)
             place = weights_place(stage, self.attempt)
             adder = Adder(
-                self.handshake.job, self.handshake.members, place, self.listed, WEIGHT_SUM
+                self.handshake.job,
+                self.handshake.members,
+                place,
+                self.listed,
+                WEIGHT_SUM,
+                self.course.agreed.backend,
             )
             if self._add(WEIGH, turn, adder) is not None:
                 self._weights = adder.result()
@@ -237,7 +242,14 @@ class SealedRounds:
     def _collect(self, turn: Turn) -> bool | None:
         """Add the contributions to a turn; whether the stage is over; None: somebody is missing."""
         shape = self.course.agreed.shape_of(turn)
-        adder = Adder(self.handshake.job, self.handshake.members, turn.place, turn.members, shape)
+        adder = Adder(
+            self.handshake.job,
+            self.handshake.members,
+            turn.place,
+            turn.members,
+            shape,
+            self.course.agreed.backend,
+        )
         # One that ends without somebody counts as well: its parts have left.
         self._releases += turn.number <= self.method.settings.rounds
         answers = self._add(TURN, turn, adder)

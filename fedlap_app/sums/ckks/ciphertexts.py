@@ -22,7 +22,7 @@ Words = NDArray[np.uint64]
 
 def encrypt(plain: Words, public: bytes, parameters: Parameters) -> Words:
     """Ciphertexts (count, 2, N) of plaintexts (count, N) under a public key."""
-    out = workers.zeros(encrypt_zeros, public, parameters, len(plain))
+    out = np.concatenate(workers.shares(encrypt_zeros, public, parameters, len(plain)))
     _add(out[:, 0], plain, parameters.modulus)
     return out
 
@@ -30,12 +30,12 @@ def encrypt(plain: Words, public: bytes, parameters: Parameters) -> Words:
 def encrypt_zeros(public: bytes, parameters: Parameters, count: int) -> Words:
     """Fresh encryptions of zero (count, 2, N) under a public key."""
     encryptor = keys.public_encryptor(public, parameters)
-    files, evaluator = seal_files(parameters), _evaluator(parameters)
+    files, change = seal_files(parameters), evaluator(parameters)
     out = np.empty((count, 2, parameters.degree), dtype=np.uint64)
     zero = load_seal().Ciphertext()
     for each in out:
         encryptor.encrypt_zero(zero)
-        evaluator.transform_from_ntt_inplace(zero)
+        change.transform_from_ntt_inplace(zero)
         each[:] = files.words(zero)
     return out
 
@@ -46,12 +46,12 @@ def encrypt_seeded(
     parameters: Parameters,
 ) -> tuple[Words, list[bytes]]:
     """First polynomials (count, N) and seeds of ciphertexts under a secret key."""
-    files, evaluator = seal_files(parameters), _evaluator(parameters)
+    files, change = seal_files(parameters), evaluator(parameters)
     out, seeds = np.empty(plain.shape, dtype=np.uint64), []
     for each in out:
         first, seed = files.seeded_words(encryptor.encrypt_zero_symmetric())
         pair = files.ciphertext(np.stack([first, first]), ntt=True)
-        evaluator.transform_from_ntt_inplace(pair)
+        change.transform_from_ntt_inplace(pair)
         each[:] = files.words(pair)[0]
         seeds.append(seed)
     _add(out, plain, parameters.modulus)
@@ -62,7 +62,7 @@ def expand(seed: bytes, parameters: Parameters) -> Words:
     """Second polynomial of a seeded ciphertext; needs no key."""
     files = seal_files(parameters)
     pair = files.expanded(np.ones(parameters.degree, dtype=np.uint64), seed)
-    _evaluator(parameters).transform_from_ntt_inplace(pair)
+    evaluator(parameters).transform_from_ntt_inplace(pair)
     second: Words = files.words(pair)[1]
     return second
 
@@ -79,7 +79,7 @@ def decrypt(
     for each, found in zip(words, slots, strict=True):
         ciphertext = files.ciphertext(each, ntt=False)
         try:
-            _evaluator(parameters).transform_to_ntt_inplace(ciphertext)
+            evaluator(parameters).transform_to_ntt_inplace(ciphertext)
             decryptor.decrypt(ciphertext, plain)
         except (RuntimeError, ValueError):
             raise ProtocolError("A sum cannot be decrypted; it was altered on its way.") from None
@@ -94,7 +94,8 @@ def _add(words: Words, plain: Words, modulus: int) -> None:
 
 
 @lru_cache(maxsize=8)
-def _evaluator(parameters: Parameters) -> Any:  # noqa: ANN401
+def evaluator(parameters: Parameters) -> Any:  # noqa: ANN401
+    """SEAL's evaluator, which adds and transforms."""
     return load_seal().Evaluator(parameters.context)
 
 

@@ -16,7 +16,8 @@ from fedlap_app.errors import ConfigError
 # Complex packing puts at most 4 / pi times the largest value into a coefficient.
 SPREAD = 4.0 / math.pi
 MARGIN = 0.99
-_ERROR = 3.2  # standard deviation of the errors that SEAL draws
+ERROR = 3.2
+"""Standard deviation of the errors that SEAL draws."""
 TERNARY = 2.0 / 3.0  # variance of a coefficient of a key
 
 
@@ -73,7 +74,7 @@ class Parameters:
         """
         # A public key adds u e + s e' for ternary u and s; decoding adds up N coefficients.
         terms = 1.0 if symmetric else 1.0 + 2.0 * self.degree * TERNARY
-        coefficient = math.sqrt(_ERROR**2 * terms + 1.0 / 12.0)
+        coefficient = math.sqrt(ERROR**2 * terms + 1.0 / 12.0)
         return coefficient * math.sqrt(contributors * self.degree / 2) / self.scale
 
     def ciphertexts(self, numbers: int) -> int:
@@ -94,6 +95,8 @@ class Parameters:
 CKKS_2048 = Parameters("ckks-2048", 2048, 54, 44)
 CKKS_4096 = Parameters("ckks-4096", 4096, 60, 44)
 PARAMETERS = {each.name: each for each in (CKKS_2048, CKKS_4096)}
+TRAINING_2048 = Parameters("training-2048", 2048, 44, 12)
+"""For sums of training: words of 32 bits in coefficients of 44, for 4,096 contributors."""
 
 
 def load_seal() -> Any:  # noqa: ANN401 - a module without types

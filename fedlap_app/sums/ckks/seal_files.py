@@ -29,6 +29,8 @@ _FACTS = struct.Struct("<BQQQdQ")
 _COMPRESSION = 5
 SEED_BYTES = 65  # kind of the generator and 64 bytes
 SEED_ROOM = 72
+LARGEST = 16
+"""Polynomials of a ciphertext that SEAL takes."""
 _LOCAL = threading.local()
 
 
@@ -51,11 +53,11 @@ class SealFiles:
         self._start = saved_bytes(sample)[:_COMPRESSION] + b"\0"
         self._codec = zstd()
 
-    def words(self, ciphertext: Any) -> Words:  # noqa: ANN401
-        """Both polynomials of a ciphertext, (2, N)."""
-        count = 2 * self.parameters.degree
+    def words(self, ciphertext: Any, size: int = 2) -> Words:  # noqa: ANN401
+        """All polynomials of a ciphertext, (size, N)."""
+        count = size * self.parameters.degree
         content = self._content(ciphertext, self._before_array + 8 * count)
-        return np.frombuffer(content, "<u8", count, self._before_array).reshape(2, -1)
+        return np.frombuffer(content, "<u8", count, self._before_array).reshape(size, -1)
 
     def seeded_words(self, serializable: Any) -> tuple[Words, bytes]:  # noqa: ANN401
         """First polynomial and seed of a seeded ciphertext or public key."""
@@ -66,8 +68,9 @@ class SealFiles:
         return first, bytes(memoryview(content)[end + _HEADER.size :])
 
     def ciphertext(self, words: Words, *, ntt: bool) -> Any:  # noqa: ANN401
-        """Ciphertext of two polynomials."""
-        return self._load(self._seal.Ciphertext(), self._facts(ntt), self._array(words))
+        """Ciphertext of two polynomials, or of as many as there are, `LARGEST` at most."""
+        facts = self._facts(ntt, len(words))
+        return self._load(self._seal.Ciphertext(), facts, self._array(words))
 
     def expanded(self, first: Words, seed: bytes) -> Any:  # noqa: ANN401
         """Ciphertext in NTT form of a first polynomial and a seed."""
@@ -86,9 +89,9 @@ class SealFiles:
     def _before_array(self) -> int:
         return len(self._id) + _FACTS.size + _HEADER.size + 8
 
-    def _facts(self, ntt: bool) -> bytes:
+    def _facts(self, ntt: bool, size: int = 2) -> bytes:
         degree, scale = self.parameters.degree, self.parameters.scale
-        return self._id + _FACTS.pack(ntt, 2, degree, 1, scale, 1)
+        return self._id + _FACTS.pack(ntt, size, degree, 1, scale, 1)
 
     def _seeded(self, first: Words, seed: bytes) -> tuple[bytes, bytes, bytes]:
         if len(seed) != SEED_BYTES:

@@ -22,6 +22,7 @@ Words = NDArray[np.uint64]
 PAIRS = 1
 SEEDED = 2
 VECTORS = 3  # objects of TenSEAL, which the server's TenSEAL parses
+WORDS = 4
 _SIZE = 2
 _MAGIC = b"CK"
 _TAG = struct.Struct("<2sBBHH8s")
@@ -123,17 +124,19 @@ def pack_all(sums: Sequence[Words], parameters: Parameters) -> list[Words]:
 
 def unpack_all(sums: Sequence[Words], parameters: Parameters) -> list[Words]:
     """Residues of the ciphertexts of some sums; what is no residue is refused."""
+    width = parameters.polynomial_bytes // _WORD
+    return _by_polynomials(sums, width, lambda each: unpack(each, parameters))
 
-    def unpacked(packed: Words) -> Words:
-        residues = bits.unpack(packed, parameters.bits)
-        if residues.size and int(residues.max()) >= parameters.modulus:
-            raise ProtocolError(
-                "A ciphertext has a coefficient that is no residue of the agreed prime; it was "
-                "altered or made with other parameters."
-            )
-        return residues
 
-    return _by_polynomials(sums, parameters.polynomial_bytes // _WORD, unpacked)
+def unpack(packed: Words, parameters: Parameters) -> Words:
+    """Residues of packed rows; what is no residue is refused."""
+    residues = bits.unpack(packed, parameters.bits)
+    if residues.size and int(residues.max()) >= parameters.modulus:
+        raise ProtocolError(
+            "A ciphertext has a coefficient that is no residue of the agreed prime; it was "
+            "altered or made with other parameters."
+        )
+    return residues
 
 
 def _by_polynomials(

@@ -1,7 +1,7 @@
 """Encryptions of zero in other processes: SEAL holds the interpreter's lock, threads do not help.
 
-The workers get public keys only, never a plaintext; each draws its own randomness from the
-operating system. They pay when there are cores to spare and hundreds of ciphertexts a step; a
+The workers get the key of one kind of sum, never a plaintext; each draws its own randomness from
+the operating system. They pay when there are cores to spare and hundreds of ciphertexts a step; a
 simulation, whose clients share the cores, does without.
 """
 
@@ -10,17 +10,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextvars import ContextVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from fedlap_app.sums.ckks.parameters import Parameters
 
 LEAST = 64
 """Ciphertexts below which the way to another process takes longer than it spares."""
 
-Words = NDArray[np.uint64]
-Zeros = Callable[[bytes, Parameters, int], Words]
+T = TypeVar("T")
 
 _processes: ContextVar[int] = ContextVar("processes", default=1)
 _pools: dict[int, ProcessPoolExecutor] = {}
@@ -32,16 +29,18 @@ def use_processes(count: int) -> None:
     _processes.set(count)
 
 
-def zeros(make: Zeros, public: bytes, parameters: Parameters, count: int) -> Words:
-    """What `make` gives, made in all processes."""
+def shares(
+    make: Callable[[bytes, Parameters, int], T], key: bytes, parameters: Parameters, count: int
+) -> list[T]:
+    """What `make` gives for a key and so many ciphertexts, by shares of all processes."""
     processes = _processes.get()
     if processes < 2 or count < LEAST:
-        return make(public, parameters, count)
+        return [make(key, parameters, count)]
     share = -(-count // processes)
     sizes = [min(share, count - start) for start in range(0, count, share)]
     pool = _workers(processes)
-    found = [pool.submit(make, public, parameters, size) for size in sizes]
-    return np.concatenate([each.result() for each in found])
+    found = [pool.submit(make, key, parameters, size) for size in sizes]
+    return [each.result() for each in found]
 
 
 def _workers(count: int) -> ProcessPoolExecutor:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.graphs.encoding import Encoding
 from fedlap_app.graphs.kinds import CATEGORY
-from fedlap_app.graphs.moments import LEAST, Moments, Shape, learn_alone
+from fedlap_app.graphs.learned import learn_alone
+from fedlap_app.graphs.moments import LEAST, Moments, Shape
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.privacy.consent import MOMENTS
 from fedlap_app.spectral.solvers import Contribution, Round

@@ -1,30 +1,12 @@
 """The server's side of one training sum: it adds as contributions arrive, and holds no key."""
 
-from typing import ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
-
 from fedlap_app.errors import ProtocolError
 from fedlap_app.store.packing import Data
-from fedlap_app.sums.accumulator import Accumulator, Line
+from fedlap_app.sums.accumulator import Accumulator
 from fedlap_app.sums.header import Header, Place, require_equal, require_same_sum
-from fedlap_app.sums.lanes import PAIRS
-from fedlap_app.sums.training.sealing import BACKEND, PROFILE, list_hash
+from fedlap_app.sums.training.covers import MASK, cover_of
+from fedlap_app.sums.training.sealing import PROFILE, list_hash
 from fedlap_app.sums.training.shape import SumShape
-
-
-class _Ring(Accumulator):
-    """A running sum whose first words hold several narrow numbers each."""
-
-    word: ClassVar[str] = "<u8"
-    narrow = 0
-    lanes = PAIRS
-
-    def _absorb(self, line: Line, sender: str, words: NDArray[np.uint64]) -> None:
-        rest = line.total[self.narrow :]
-        self.lanes.add(line.total[: self.narrow], words[: self.narrow])
-        rest += words[self.narrow :]
 
 
 class Adder:
@@ -40,18 +22,26 @@ class Adder:
         Who contributes.
     shape
         What the sum holds.
+    backend
+        What hides it from the server.
     """
 
     def __init__(
-        self, job: str, job_members: str, place: Place, members: tuple[str, ...], shape: SumShape
+        self,
+        job: str,
+        job_members: str,
+        place: Place,
+        members: tuple[str, ...],
+        shape: SumShape,
+        backend: str = MASK,
     ) -> None:
         self.members = tuple(sorted(members))
-        self._shape = shape
+        self._shape, self._cover = shape, cover_of(backend)
         listed = list_hash(job_members, self.members)
         summed = (shape.summed(len(self.members)),)
         # Only members can make the id of their key; the first contribution says it.
-        self._expected = Header(BACKEND, PROFILE, job, listed, "", *place, 0, summed)
-        self._sum: _Ring | None = None
+        self._expected = Header(backend, PROFILE, job, listed, "", *place, 0, summed)
+        self._sum: Accumulator | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -72,8 +62,7 @@ class Adder:
             )
         adding = self._sum
         if adding is None:
-            adding = _Ring(header, lambda _: self.members)
-            adding.narrow, adding.lanes = self._shape.narrow, self._shape.lanes
+            adding = self._cover.accumulator(header, lambda _: self.members, self._shape)
         adding.add(data)
         self._sum = adding
 

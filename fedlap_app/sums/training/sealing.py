@@ -10,8 +10,6 @@ which do not cancel: their sum opens to noise and is refused.
 import threading
 from collections.abc import Sequence
 
-import numpy as np
-
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums import checks
 from fedlap_app.sums.backend import StepWeights
@@ -20,9 +18,9 @@ from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.keyring import KeyRing
 from fedlap_app.sums.lanes import WHOLE
 from fedlap_app.sums.pads import CHUNK, Stream, signed_partners
+from fedlap_app.sums.training.covers import MASK, cover_of
 from fedlap_app.sums.training.shape import NO_PARAMETERS, SumShape, Words
 
-BACKEND = "mask"
 PROFILE = "training"
 _GROUP = ""
 _here = threading.local()
@@ -42,15 +40,26 @@ def list_hash(job_members: str, members: tuple[str, ...]) -> str:
 
 
 class Sealer:
-    """What one member does with the sums of a training job."""
+    """What one member does with the sums of a training job.
 
-    def __init__(self, keys: KeyRing) -> None:
+    Parameters
+    ----------
+    keys
+        Keys of the member, the group key included.
+    backend
+        What hides sums from the server.
+    """
+
+    def __init__(self, keys: KeyRing, backend: str = MASK) -> None:
         self.keys = keys
+        self._backend, self._cover = backend, cover_of(backend)(keys)
 
-    def header(self, place: Place, members: tuple[str, ...], shape: SumShape) -> Header:
+    def header(
+        self, place: Place, members: tuple[str, ...], shape: SumShape, backend: str = ""
+    ) -> Header:
         """Header of a sum."""
         listed = list_hash(self.keys.members_hash, members)
-        about = (BACKEND, PROFILE, self.keys.job, listed, self.keys.key_id)
+        about = (backend or self._backend, PROFILE, self.keys.job, listed, self.keys.key_id)
         return Header(*about, *place, 0, (shape.summed(len(members)),))
 
     def seal(
@@ -74,10 +83,11 @@ class Sealer:
         drawn = _drawn(weights.key)
         checks.fill(drawn, weights.ones[_GROUP], words, shape.narrow, shape.lanes)
         plus, minus = signed_partners(self.keys.me, members)
-        if self.keys.me == members[0]:
+        if self._cover.group_pad and self.keys.me == members[0]:
             plus.append(_GROUP)
         self._pad(words, shape, context, plus, minus, told)
-        return b"".join((header.of(self.keys.me).pack(), words.data))
+        sealed = self._cover.seal(words, shape, len(members))
+        return b"".join((header.of(self.keys.me).pack(), sealed))
 
     def open(
         self,
@@ -93,17 +103,18 @@ class Sealer:
         if packed_part(data) != packed:
             require_equal(Header.unpack(data)[0], header)
         body = memoryview(data)[len(packed) :]
-        expected = 8 * (header.length + checks.SLOTS)
+        expected = self._cover.body_bytes(shape, len(members))
         if len(body) != expected:
             raise ProtocolError(
                 f"A sum of {len(body)} bytes came where {expected} were expected; "
                 "it was cut or altered."
             )
-        words = np.frombuffer(body, dtype="<u8").copy()
+        words = self._cover.open(body, shape, len(members))
         if not shape.lanes.unused(words[: shape.narrow]):
             raise ProtocolError("A sum has bits where no number is; it was altered.")
         context = _context(header, members, chain)
-        self._pad(words, shape, context, [], [_GROUP])
+        if self._cover.group_pad:
+            self._pad(words, shape, context, [], [_GROUP])
         weights = self._check_weights(context)
         drawn = _drawn(weights.key)
         checks.verify(drawn, weights.ones[_GROUP], words, len(members), shape.narrow, shape.lanes)
@@ -119,7 +130,7 @@ class Sealer:
         chain: str,
     ) -> bytes:
         """Pad some words in place so that whoever adds those of all members reads their sum."""
-        header = self.header(place, members, shape)
+        header = self.header(place, members, shape, MASK)
         context = _context(header, members, chain)
         plus, minus = signed_partners(self.keys.me, members)
         for part in told:

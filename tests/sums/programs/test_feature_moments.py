@@ -9,7 +9,8 @@ import pytest
 
 from fedlap_app.errors import ConsentError, ProtocolError
 from fedlap_app.graphs.graph import join
-from fedlap_app.graphs.moments import ROUNDS, learn
+from fedlap_app.graphs.learned import learn
+from fedlap_app.graphs.moments import ROUNDS
 from fedlap_app.privacy.ledger import FILE
 from fedlap_app.privacy.policy import SAFE
 from fedlap_app.store.job_files import JobFiles

@@ -51,10 +51,13 @@ class Federation:
         stages=2,
         largest_step=1e9,
         min_clients=0,
+        backend="mask",
     ):
         self.root = root
         self.limits = limits or Limits(fewest=min(count, 3))
-        self.agreed = Agreed("run", shape, stages, rounds, largest_step, min_clients)
+        self.agreed = Agreed(
+            "run", shape, stages, rounds, largest_step, min_clients, backend=backend
+        )
         self.rings = rings(count, seed)
         self.names = tuple(self.rings)
         numbers = np.arange(1, count + 1, dtype=float) if weights is None else weights
@@ -85,7 +88,9 @@ class Federation:
 
     def adder(self, place, members, shape):
         """The server's side of one sum."""
-        return Adder(self.rings[members[0]].job, MEMBERS_HASH, place, members, shape)
+        return Adder(
+            self.rings[members[0]].job, MEMBERS_HASH, place, members, shape, self.agreed.backend
+        )
 
     def turn(self, number, *, stage=0, attempt=0, members=None):
         """What the server asks for."""

@@ -13,7 +13,7 @@ from fedlap_app.flower.server.offline import run_offline
 from fedlap_app.flower.server.run import run
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.graph import join
-from fedlap_app.graphs.moments import learn
+from fedlap_app.graphs.learned import learn
 from fedlap_app.methods.registry import method_class
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.shape import shape_of

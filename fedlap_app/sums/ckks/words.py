@@ -1,0 +1,173 @@
+"""Contributions and sums of words in coefficients, on the wire and at the server that adds them.
+
+A contribution is a tag, the seeds of its ciphertexts and one row of packed residues; a sum has the
+seeds of all contributors, in the order of their names. The server adds residues modulo q: it draws
+nothing from the seeds and calls no part of SEAL but for the prime.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedlap_app.errors import ProtocolError
+from fedlap_app.sums.accumulator import Line
+from fedlap_app.sums.ckks import bits, coefficients, wire
+from fedlap_app.sums.ckks.coefficients import Coefficients
+from fedlap_app.sums.ckks.keyed import KeyedAccumulator
+from fedlap_app.sums.ckks.parameters import Parameters
+from fedlap_app.sums.ckks.seal_files import SEED_BYTES, SEED_ROOM
+from fedlap_app.sums.header import Header, Sum
+
+Words = NDArray[np.uint64]
+_WORD = 8
+
+
+class WordForm(NamedTuple):
+    """What some words look like on the wire.
+
+    Attributes
+    ----------
+    parameters
+        The agreed parameters.
+    words
+        Words.
+    contributors
+        Whose seeds are there; 1 in a contribution.
+    """
+
+    parameters: Parameters
+    words: int
+    contributors: int = 1
+
+    @property
+    def residues(self) -> int:
+        """Coefficients that are sent."""
+        return Coefficients(self.parameters).room(self.words)
+
+    @property
+    def ciphertexts(self) -> int:
+        """Ciphertexts that they are of."""
+        return self.parameters.ciphertexts(self.residues)
+
+    @property
+    def size(self) -> int:
+        """Length, a multiple of 8."""
+        seeds = self.contributors * self.ciphertexts * SEED_ROOM
+        return wire.TAG_BYTES + seeds + self.residues * self.parameters.bits // 8
+
+    def write(self, key: bytes, seeds: Sequence[bytes], residues: Words) -> bytes:
+        """All of it, from seeds one after the other."""
+        drawn = (seed.ljust(SEED_ROOM, b"\0") for seed in seeds)
+        packed = bits.pack(residues[None], self.parameters.bits)
+        return b"".join((wire.tag(self.parameters, wire.WORDS, key), *drawn, packed.tobytes()))
+
+    def read(self, data: Words) -> tuple[bytes, list[bytes], Words]:
+        """Key id, seeds and residues; anything else is refused."""
+        start = wire.TAG_BYTES // _WORD
+        key = wire.read_tag(data[:start].tobytes(), self.parameters, wire.WORDS)
+        end = start + self.contributors * self.ciphertexts * SEED_ROOM // _WORD
+        seeds = [row.tobytes()[:SEED_BYTES] for row in data[start:end].reshape(-1, SEED_ROOM // 8)]
+        return key, seeds, wire.unpack(data[end:][None], self.parameters)[0]
+
+
+def seal(words: Words, form: WordForm, secret: bytes, key: bytes) -> bytes:
+    """Encrypt words below 2^t.
+
+    Parameters
+    ----------
+    words : array
+        `form.words` words, whose upper bits do not count.
+    form : WordForm
+        What they look like on the wire.
+    secret : bytes
+        What the secret key is made of.
+    key : bytes
+        Public name of the keys of the sum.
+    """
+    held = Coefficients(form.parameters)
+    room = np.zeros(form.residues, dtype=np.uint64)
+    room[: form.words] = words
+    room &= np.uint64((1 << held.word_bits) - 1)
+    residues, seeds = coefficients.seal(held.encode(room), secret, form.parameters)
+    return form.write(key, seeds, residues)
+
+
+def unseal(
+    body: memoryview, form: WordForm, secrets: Sequence[bytes], key: Callable[[bytes], None]
+) -> Words:
+    """Words of a sum modulo 2^t.
+
+    Parameters
+    ----------
+    body : memoryview
+        Of `form.size` bytes.
+    form : WordForm
+        What it looks like on the wire.
+    secrets : sequence of bytes
+        What the secret keys of the contributors are made of, in the order of their names.
+    key : callable
+        Refuses a public name of keys that are not those of the sum.
+    """
+    found, seeds, total = form.read(np.frombuffer(body, "<u8"))
+    key(found)
+    each = form.ciphertexts
+    sealed = [
+        (secret, seeds[number * each : (number + 1) * each])
+        for number, secret in enumerate(secrets)
+    ]
+    held = Coefficients(form.parameters)
+    return held.decode(coefficients.unseal(total, sealed, form.parameters))[: form.words]
+
+
+class WordAccumulator(KeyedAccumulator):
+    """Running sums of words in ciphertexts; holds no key and needs none."""
+
+    parameters: Parameters
+
+    def __init__(self, header: Header, senders: Callable[[str], Sequence[str]]) -> None:
+        # Residues are summed in 64 bits and reduced when so many are in a sum.
+        self._most = (1 << 64) // self.parameters.modulus - 1
+        self._seeds: dict[str, dict[str, list[bytes]]] = {}
+        self._latest: list[list[bytes]] = []
+        super().__init__(header, senders)
+
+    def form(self, this: Sum) -> WordForm:
+        """Form of a contribution."""
+        raise NotImplementedError
+
+    def _room(self, this: Sum) -> NDArray[Any]:
+        return np.zeros(self.form(this).residues, dtype=np.uint64)
+
+    def _words(self, this: Sum) -> int:
+        return self.form(this).size // _WORD
+
+    def _read(self, lines: Sequence[Line], parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        read = [self.form(line.sum).read(words) for line, words in zip(lines, parts, strict=True)]
+        for line, (key, _, _) in zip(lines, read, strict=True):
+            self._require_key(line, key)
+        self._latest = [seeds for _, seeds, _ in read]
+        return [residues for _, _, residues in read]
+
+    def _absorb(self, line: Line, sender: str, words: NDArray[Any]) -> None:
+        if line.added and len(line.added) % self._most == 0:
+            line.total %= np.uint64(self.parameters.modulus)
+        line.total += words
+        self._seeds.setdefault(line.sum.recipient, {})[sender] = self._latest.pop(0)
+        self._keep_key(line)
+
+    def _sum_body(self, line: Line) -> bytes | memoryview:
+        line.total %= np.uint64(self.parameters.modulus)
+        drawn = self._seeds[line.sum.recipient]
+        seeds = [seed for name in line.senders for seed in drawn[name]]
+        return self.form(line.sum).write(self._key_of(line), seeds, line.total)
+
+
+def require_key(found: bytes, expected: bytes, of: str) -> None:
+    """Refuse a sum under other keys than those of its members."""
+    if found != expected:
+        raise ProtocolError(
+            f"A sum of {of} is under other keys than those of the job; it is stale, misrouted or "
+            "altered."
+        )
