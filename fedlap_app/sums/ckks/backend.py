@@ -75,6 +75,10 @@ class CkksBackend(ExactBackend):
         """One bit of a word is the sign."""
         return self.parameters.word_bits - 1
 
+    def block_key(self, sender: str, recipient: str) -> str:
+        """Public name of the key of the two."""
+        return self.keys.pair_key_id(recipient if sender == self.keys.me else sender)
+
     def _body(self, sheet: Sheet, weights: StepWeights) -> memoryview:
         super()._body(sheet, weights)
         parts = []

@@ -176,7 +176,7 @@ def test_sums_under_other_keys_and_of_other_forms_are_refused(ciphered, tmp_path
     adder.add("client-01", sealed[1])
     with pytest.raises(ProtocolError, match="different keys are never added"):
         adder.add("client-00", strange)
-    beyond = header.pack() + form.write(key, seeds, residues | np.uint64((1 << 44) - 1))
+    beyond = written(header, form, key, seeds, residues | np.uint64((1 << 44) - 1))
     with pytest.raises(ProtocolError, match="no residue of the agreed prime"):
         adder.add("client-00", beyond)
     masked = Federation(tmp_path / "mask", 4, shape=WIDE).begin()
