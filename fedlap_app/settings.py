@@ -11,6 +11,7 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import DataSpec
 from fedlap_app.graphs.options import DataOptions
 from fedlap_app.knobs import Options, Value, knob
+from fedlap_app.methods.apart import require_apart
 from fedlap_app.methods.registry import BUILT_IN, method_class, names
 from fedlap_app.models.options import (
     AveragingOptions,
@@ -130,6 +131,8 @@ class Settings(
             _ = self.start_run  # refuses a name without the number that organisations look for
         if self.optimizer_at == "server":
             self._check_server_steps()
+        if self.promise and self.promise.by_example:
+            require_apart(method.of(self))
 
     def _check_server_steps(self) -> None:
         for key, value, needed in (

@@ -8,7 +8,7 @@ import click
 
 from fedlap_app.cli.bench_tables import commands
 from fedlap_app.cli.settings_options import SettingsCommand, collect, settings_options
-from fedlap_app.cli.voice import counted, say, set_verbosity
+from fedlap_app.cli.voice import counted, say, set_verbosity, terminated_like_interrupted
 from fedlap_app.settings import parse_settings
 from fedlap_app.spectral.solvers import SOLVERS
 
@@ -65,10 +65,16 @@ def grid(
 )
 @settings_options
 @click.option("--repeats", type=click.IntRange(min=1), default=2, help="turns (default: 2)")
+@click.option(
+    "--supernodes/--no-supernodes",
+    default=False,
+    help="on real SuperNodes of this machine, over TLS, a process a message (default: here)",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 def training(
     conf: Path | None,
     repeats: int,
+    supernodes: bool,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
@@ -76,13 +82,21 @@ def training(
 
     Without options: Cora, 10 clients, 20 rounds in each turn.
     """
-    from fedlap_app.studies.training_bench import bench_training, table_of
+    from fedlap_app.cli.run import project_folder
+    from fedlap_app.deploy import supernode_bench
+    from fedlap_app.studies import training_bench
 
     set_verbosity(False)
     usual = {"dataset": "cora", "clients": 10, "rounds": 20}
     settings = parse_settings(collect(conf, options, usual if conf is None else {}))
-    report = bench_training(settings, repeats)
-    click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
+    if supernodes:
+        with terminated_like_interrupted():  # so that no process is left behind
+            report = supernode_bench.bench_supernodes(settings, repeats, project_folder())
+        table = supernode_bench.table_of(report)
+    else:
+        report = training_bench.bench_training(settings, repeats)
+        table = training_bench.table_of(report)
+    click.echo(json.dumps(report, indent=2) if as_json else table)
 
 
 @bench.command(
@@ -285,6 +299,11 @@ def arrivals(
 )
 @settings_options
 @click.option("--shares", default="1,5,20", help="lists of percent of the edges (default: 1,5,20)")
+@click.option(
+    "--members",
+    is_flag=True,
+    help="in place of edges: after an organisation joined, and after one left",
+)
 @click.option("--seeds", type=click.IntRange(min=1), default=5, help="seeds (default: 5)")
 @click.option(
     "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
@@ -293,18 +312,19 @@ def arrivals(
 def update(
     conf: Path | None,
     shares: str,
+    members: bool,
     seeds: int,
     seed_start: int | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
-    """A basis from an old one against a cold start, after a share of the edges changed.
+    """A basis from an old one against a cold start, after a share of the edges or a member changed.
 
     Round trips, vectors and bytes; test accuracy of the old model at once and of a fresh one.
     Without options: banks, 5 clients.
     """
     from fedlap_app.errors import ConfigError
-    from fedlap_app.studies.updates import bench_updates, table_of
+    from fedlap_app.studies.updates import MEMBERS, bench_updates, table_of
 
     set_verbosity(False)
     try:
@@ -317,7 +337,8 @@ def update(
     usual = {} if {"data", "dataset"} & set(given) else {"dataset": "banks", "clients": 5}
     settings = parse_settings({**usual, **given})
     first = settings.seed if seed_start is None else seed_start
-    report = bench_updates(settings, found, range(first, first + seeds), say=say)
+    chosen, changes = ([], MEMBERS) if members else (found, ())
+    report = bench_updates(settings, chosen, range(first, first + seeds), members=changes, say=say)
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
 
 

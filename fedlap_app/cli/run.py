@@ -144,7 +144,7 @@ def flower_at(superlink: str | None, authority: Path | None) -> "Flower":
     """A SuperLink that runs already, or one of Flower's simulation."""
     from fedlap_app.flower.submission import LocalFlower, RemoteFlower
 
-    project = _project()
+    project = project_folder()
     if superlink is None:
         return LocalFlower(project, project / ".flwr")
     return RemoteFlower(project, places.home() / "flwr", superlink, authority)
@@ -178,7 +178,7 @@ def nodes_of(data: str) -> int:
     return len(federation_folders(Path(data))) if data else _NODES
 
 
-def _project() -> Path:
+def project_folder() -> Path:
     """Folder of the app: the working directory, or the checkout this code is from."""
     for folder in (Path.cwd(), Path(fedlap_app.__file__).parents[1]):
         file = folder / "pyproject.toml"

@@ -30,7 +30,7 @@ from fedlap_app.store.packing import Data
 from fedlap_app.sums.lanes import Lanes
 from fedlap_app.sums.training.agreed import KEPT, Agreed, Turn
 from fedlap_app.sums.training.job import RoundSum
-from fedlap_app.sums.training.noise import Noise
+from fedlap_app.sums.training.noise import NodeNoise, Noise
 from fedlap_app.sums.training.shape import SumShape, Tensor
 
 Model = Mapping[str, NDArray[np.float32]]
@@ -122,6 +122,7 @@ class Course:
             largest_step=settings.largest_step,
             min_clients=settings.min_clients,
             noise=_noise(settings.promise),
+            largest_weight=settings.largest_weight,
             backend=settings.training_backend,
         )
 
@@ -209,7 +210,10 @@ class Course:
 
 def _noise(promise: Promise | None) -> Noise | None:
     """What every change gets of noise under the settings of a run."""
-    return None if promise is None else Noise(promise.clip, promise.noise, promise.colluders)
+    if promise is None:
+        return None
+    kind = NodeNoise if promise.by_example else Noise
+    return kind(promise.clip, promise.noise, promise.colluders)
 
 
 def pack_standing(standing: Standing, state: State) -> bytes:

@@ -92,7 +92,7 @@ class Flower:
         heard = time.monotonic()
         while time.monotonic() < deadline:
             try:
-                status = self._status(run_id)
+                status = self.status(run_id)
                 heard = time.monotonic()
             except RunError as error:
                 # A SuperLink that is started again goes on with the run.
@@ -128,7 +128,8 @@ class Flower:
         """Options that say how many nodes there are to be."""
         return []
 
-    def _status(self, run_id: int) -> str:
+    def status(self, run_id: int) -> str:
+        """What Flower says of a run, such as ``finished:completed``; it takes seconds."""
         answer = self._flwr("list", *self.connection, "--run-id", str(run_id), "--format", "json")
         if not answer.get("success"):
             raise RunError(_sentence(answer))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fedlap_app.methods.organisation import Organisation
     from fedlap_app.models.evaluation import Evaluation
+    from fedlap_app.models.specs import ModelSpec
     from fedlap_app.models.tensors import GraphTensors
     from fedlap_app.settings import Settings
 
@@ -239,6 +240,11 @@ class Method(ABC):
         return False
 
     @property
+    def feature_models(self) -> "Mapping[str, ModelSpec]":
+        """Models that read features and own edges, by name, for one feature and one class."""
+        return {}
+
+    @property
     def needs_updates(self) -> bool:
         """Whether the server's side looks at single updates, which a sealed sum has not."""
         own = type(self).join is not Method.join or type(self).send is not Method.send
@@ -274,8 +280,9 @@ class Method(ABC):
         """What an update of the organisation counts by, the same in all rounds."""
         count = int(org.subgraph.train_mask.sum())
         # A model that was not trained, for lack of training nodes, does not count.
-        by_nodes = self.settings.weight_by == "nodes" and count
-        return org.subgraph.num_nodes if by_nodes else count
+        if self.settings.weight_by == "nodes" and count:
+            count = org.subgraph.num_nodes
+        return min(count, self.settings.largest_weight or count)
 
     def received(self, org: "Organisation", records: Records) -> Parameters:
         """Parameters of the organisation's network from what the server sent."""

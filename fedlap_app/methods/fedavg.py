@@ -53,6 +53,15 @@ class FedAvg(Method):
         """Whether several models are trained side by side."""
         return self.weighs_branches and self.settings.has_portfolio
 
+    @property
+    def feature_models(self) -> "Mapping[str, ModelSpec]":
+        """The branches, or the one model unless the structure is trained alone."""
+        least = Schema(1, 1)
+        if self.has_portfolio:
+            return self.branch_specs(least)
+        spec = self.spec(least)
+        return {} if self.settings.model == "none" else {spec.kind: spec}
+
     def model(self, schema: Schema, seed: int, *, held: int = 0) -> "nn.Module":
         """The feature model, or several."""
         from fedlap_app.models.networks import build_model
@@ -112,6 +121,10 @@ class FedAvg(Method):
         with one_thread():
             load_parameters(model, self.received(org, received))
             scores, sums = scored(model, inputs, bins=settings.score_bins)
+            if settings.promise and settings.promise.by_example:
+                clipped = self._clipped(org, inputs, seed, settings.promise.clip)
+                records = self.returned(org, received, clipped)
+                return Update(records, self.weight(org), scores, {}, sums)
             pull = settings.pull
             loss = proximal(self.loss, pull, model) if pull else self.loss
             rule = Optimizer(model.parameters(), spec)
@@ -121,6 +134,20 @@ class FedAvg(Method):
             kept = rule.moments() if turn.moments is not None else {}
             records = self.returned(org, received, parameters_of(model))
         return Update(records, self.weight(org), scores, kept, sums)
+
+    def _clipped(
+        self, org: "Organisation", inputs: "GraphTensors", seed: int, clip: float
+    ) -> Parameters:
+        """The model moved by the mean of its examples' gradients, each of which was clipped."""
+        from fedlap_app.models.examples import Examples, clipped_sum, moved
+        from fedlap_app.models.parameters import parameters_of
+
+        model, count = org.model, self.weight(org)
+        if not count:
+            return parameters_of(model)
+        examples = Examples.of(inputs, org.subgraph.num_classes)
+        gradients = clipped_sum(model, inputs, examples, objective=self.loss, clip=clip, seed=seed)
+        return moved(model, gradients, count, self.settings.weight_decay)
 
     def returned(self, org: "Organisation", received: Records, parameters: Parameters) -> Records:
         """What leaves of the trained network's parameters."""

@@ -37,6 +37,10 @@ class DenseFeatures:
             return self.x @ weight
         return (functional.dropout(self.x + self.shift, dropout) - self.shift) @ weight
 
+    def rows(self, nodes: Tensor) -> "DenseFeatures":
+        """Features of some nodes."""
+        return DenseFeatures(self.x[nodes], self.shift[nodes])
+
 
 @dataclass(frozen=True, eq=False)
 class SparseFeatures:
@@ -49,6 +53,11 @@ class SparseFeatures:
         """Multiply the (n, d) features with a (d, h) weight; drop entries of the raw features."""
         x = self.scaled.dropped(dropout) if dropout else self.scaled
         return x.times(weight) - self.shift * weight.sum(dim=0)
+
+    def rows(self, nodes: Tensor) -> DenseFeatures:
+        """Features of some nodes."""
+        shift = self.shift[nodes]
+        return DenseFeatures(self.scaled.rows(nodes) - shift, shift)
 
 
 def features_on(

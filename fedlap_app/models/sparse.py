@@ -2,12 +2,20 @@
 
 import warnings
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+
+class Propagation(Protocol):
+    """What nodes hear of each other."""
+
+    def times(self, dense: Tensor) -> Tensor:
+        """Multiply with a dense matrix; the gradient flows to the dense matrix."""
 
 
 def _csr(crow: Tensor, column: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
@@ -80,6 +88,13 @@ class SparseMatrix:
         product: Tensor = _Product.apply(self.forward, self.transpose, dense)  # type: ignore[no-untyped-call]
         return product
 
+    def rows(self, numbers: Tensor) -> Tensor:
+        """Some rows as a dense matrix."""
+        chosen = torch.zeros(self.shape[0], len(numbers), device=numbers.device)
+        chosen[numbers, torch.arange(len(numbers), device=numbers.device)] = 1.0
+        found: Tensor = (self.transpose @ chosen).T
+        return found
+
     def dropped(self, probability: float) -> "SparseMatrix":
         """Drop each entry with a probability and scale up the others."""
         values = functional.dropout(self.forward.values(), probability)
@@ -104,6 +119,3 @@ class RelayedMatrix:
     def times(self, dense: Tensor) -> Tensor:
         """Multiply with a dense matrix; the gradient flows to the dense matrix."""
         return self.own.times(dense) + self.back.times(self.relay.times(dense))
-
-
-Propagation = SparseMatrix | RelayedMatrix

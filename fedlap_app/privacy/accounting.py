@@ -1,7 +1,8 @@
-"""What noise on updates promises: epsilon and delta of all releases of one organisation together.
+"""What noise on updates promises: epsilon and delta of all releases of one unit together.
 
-Releases of the same clipped update under Gaussian noise add up: with noise of z times the
-sensitivity each, n of them are as one with z / sqrt(n).
+Releases under Gaussian noise add up: with noise of z times the sensitivity each, n of them are as
+one with z / sqrt(n). A unit is taken in or left out; an organisation's update without one of its
+nodes may be any other one of the clipped norm, twice the sensitivity away.
 """
 
 import json
@@ -14,12 +15,26 @@ from fedlap_app.errors import ConfigError
 from fedlap_app.store import names
 from fedlap_app.store.rewritten import RewrittenFile
 
-UNIT = "one organisation's clipped update in every round, not one of its nodes"
-OMITTED = (
+ORGANISATION, NODE = "organisation", "node"
+_MEANT = {
+    ORGANISATION: "one organisation's clipped update in every round, not one of its nodes",
+    NODE: "one node's own features and label, by the clipped gradient of its example in every "
+    "round; not its edges and what they tell, such as its row of a basis",
+}
+UNITS = tuple(_MEANT)
+_KEYS = {
+    ORGANISATION: ("releases", "inverse-squares"),
+    NODE: ("releases of nodes", "inverse-squares of nodes"),
+}
+_OMITTED = (
     "programs before training (a basis, sums over neighbours, moments of columns), scores of every "
     "round, the choice of the round by validation, sums that weigh the branches of a portfolio, "
     "who takes part, and trials or runs with another store"
 )
+_OMITTED_OF = {
+    ORGANISATION: f"{_OMITTED} or with dp-unit = {NODE}",
+    NODE: f"{_OMITTED}, and how many training nodes all have together",
+}
 
 
 def epsilon(noise: float, releases: int, delta: float) -> float:
@@ -53,31 +68,39 @@ class Promise:
     Attributes
     ----------
     clip
-        Norm that no update of an organisation passes.
+        Norm that nothing of a single unit passes.
     noise
         Deviation of the noise that who did not collude draws together, over the clipped norm.
     delta
         Probability with which the bound need not hold.
     colluders
         Members that may collude with each other and with the server.
+    unit
+        What is protected, one of `UNITS`.
     """
 
     clip: float
     noise: float
     delta: float
     colluders: int
+    unit: str = ORGANISATION
+
+    @property
+    def by_example(self) -> bool:
+        """Whether the gradient of every example is clipped, not an organisation's whole update."""
+        return self.unit == NODE
 
     def of(self, releases: int) -> dict[str, Any]:
         """What so many releases promise."""
         return {
-            "unit": UNIT,
+            "unit": _MEANT[self.unit],
             "epsilon": epsilon(self.noise, releases, self.delta),
             "delta": self.delta,
             "releases": releases,
             "noise": self.noise,
             "clip": self.clip,
             "colluders": self.colluders,
-            "omits": OMITTED,
+            "omits": _OMITTED_OF[self.unit],
         }
 
 
@@ -96,25 +119,39 @@ class Released:
         remedy = "restore it from a backup, or nobody knows what was released"
         self._file = RewrittenFile(root / names.NOISED, durable=durable, remedy=remedy)
 
-    def add(self, noise: float) -> None:
+    def add(self, promise: Promise) -> None:
         """Count one release before it leaves."""
-        count, squares = self._read()
-        after = {"releases": count + 1, "inverse-squares": squares + noise**-2}
+        found = self._read()
+        count, squares = found[promise.unit]
+        found[promise.unit] = count + 1, squares + promise.noise**-2
+        after: dict[str, float] = {}
+        for unit, kept in found.items():
+            after |= dict(zip(_KEYS[unit], kept, strict=True))
         self._file.write(json.dumps(after), after)
 
-    def total(self, delta: float) -> dict[str, Any]:
-        """All of them together."""
-        count, squares = self._read()
+    def total(self, promise: Promise) -> dict[str, Any]:
+        """All of them together, for the unit of a promise.
+
+        A release of an organisation's update is one of each of its nodes, with half the noise.
+        """
+        found = self._read()
+        count, squares = found[ORGANISATION]
+        if promise.by_example:
+            count, squares = count + found[NODE][0], 4 * squares + found[NODE][1]
         return {
             "releases in all runs": count,
-            "epsilon of all runs": epsilon(squares**-0.5, 1, delta) if count else 0.0,
+            "epsilon of all runs": epsilon(squares**-0.5, 1, promise.delta) if count else 0.0,
         }
 
-    def _read(self) -> tuple[int, float]:
+    def _read(self) -> dict[str, tuple[int, float]]:
         found = self._file.read()
         if found is None:
-            return 0, 0.0
-        count, squares = found.get("releases"), found.get("inverse-squares")
+            return dict.fromkeys(UNITS, (0, 0.0))
+        # Stores of earlier releases count no nodes.
+        found = dict(zip(_KEYS[NODE], (0, 0.0), strict=True)) | found
+        return {unit: self._checked(*map(found.get, _KEYS[unit])) for unit in UNITS}
+
+    def _checked(self, count: object, squares: object) -> tuple[int, float]:
         if type(count) is not int or not isinstance(squares, float) or not 0 <= squares < math.inf:
             raise self._file.damaged()
         return count, squares

@@ -65,6 +65,8 @@ class Policy:
         How often members may be left out of a sealed training job.
     least_published_nodes
         Nodes of a split, of all members together, that its published accuracy must be of, from 50.
+    least_straggler_timeout
+        Seconds that a run must wait for an absent member before it goes on without it.
     publish_model
         Whether a run may put the trained model into the server's run folder.
     most_feature_moments
@@ -98,6 +100,7 @@ class Policy:
     least_members: int = 3
     list_changes: int | None = 2
     least_published_nodes: int = 50
+    least_straggler_timeout: int = 0
     publish_model: bool = False
     most_feature_moments: int | None = 10
     most_walk_columns: int | None = 0

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from fedlap_app.errors import ConfigError
 from fedlap_app.knobs import Options, knob
-from fedlap_app.privacy.accounting import Promise
+from fedlap_app.privacy.accounting import ORGANISATION, UNITS, Promise
 from fedlap_app.privacy.policy import BACKENDS, TRAINING_SEALS
 from fedlap_app.spectral.neighbourhood import SCALINGS
 from fedlap_app.sums.choice import AUTO, PROFILES, require_profile
@@ -65,12 +65,18 @@ class SealedTrainingOptions(Options):
     )  # fmt: skip
     dp_noise: float = knob(
         0.0, "noise on the sum of updates, in units of dp-clip; 0: no differential privacy",
-        more="The unit is one organisation's update of a round, not a node. All organisations then "
-        "count alike. Noise is never seeded, so the same seed gives other results.",
+        more="Noise is never seeded, so the same seed gives other results.",
         low=0.0, high=10_000.0, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
+    dp_unit: str = knob(
+        ORGANISATION, "what dp-noise hides: an organisation's update, or a node's gradient in it",
+        more="With `organisation` all organisations count alike. `node` is for models whose "
+        "examples share no inputs (`model = none`, `decoupled` with `hops = 0`, `branches = mlp`) "
+        "and needs one clipped gradient a round (`optimizer-at = server`, or `fedsgd`).",
+        choices=UNITS, only=("training-backend", _SEALS), advanced=True,
+    )  # fmt: skip
     dp_clip: float = knob(
-        1.0, "norm to which every organisation clips its update, where dp-noise is above 0",
+        1.0, "norm to which what leaves of a unit is clipped, where dp-noise is above 0",
         low=1e-6, high=1e6, only=("training-backend", _SEALS), advanced=True,
     )  # fmt: skip
     dp_delta: float = knob(
@@ -112,7 +118,7 @@ class SealedTrainingOptions(Options):
         """What noise on updates is to promise; None: there is none."""
         if not self.dp_noise or self.training_backend == "plain":
             return None
-        return Promise(self.dp_clip, self.dp_noise, self.dp_delta, self.dp_colluders)
+        return Promise(self.dp_clip, self.dp_noise, self.dp_delta, self.dp_colluders, self.dp_unit)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ STRICTER = {
     "least-scored-nodes": 100,
     "least-members": 5,
     "least-published-nodes": 51,
+    "least-straggler-timeout": 60,
     "backends": ["mask"],
     "most-vectors": 10**6,
     "largest-auc": 1.0,
@@ -62,7 +63,7 @@ def test_no_key_that_allows_less_is(key):
 
 
 def test_every_key_with_a_default_can_be_weaker():
-    floors = {"least-members", "least-published-nodes"}
+    floors = {"least-members", "least-published-nodes", "least-straggler-timeout"}
     limits = {"most-vectors", "least-pinned-partners", "largest-auc", "operators"}
     names = {name.replace("_", "-") for name in Policy.__dataclass_fields__}
     assert names - limits - floors == set(WEAKER)

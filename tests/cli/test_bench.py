@@ -50,6 +50,16 @@ def test_grid_compares_with_a_bare_loop():
     assert report["overhead_ms"] == report["grid_ms"] - report["bare_ms"]
 
 
+def test_training_is_compared_with_and_without_seals():
+    words = [*SMALL, "--method", "fedavg", "--rounds", "2", "--repeats", "1", "--json"]
+    report = json.loads(bench("training", *words))
+    for what in ("bytes", "ms", "cpu_ms"):
+        for cover in ("mask", "ckks"):
+            ratio = report[cover][what] / report["plain"][what]
+            assert report[cover][f"{what}_ratio"] == pytest.approx(ratio)
+    assert min(report["mask"]["parts_ms"].values()) > 0
+
+
 TINY = [*SMALL, "--rounds", "2", "--local-epochs", "1", "--hidden", "8", "--structure-width", "8"]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from fedlap_app.graphs.federation import DataSpec
+from tests.flower.server.models import kept_in, same
 from tests.integration.federation import Federation
 from tests.integration.replay import assert_same_scores, replay
 
@@ -32,7 +33,11 @@ def outcome(cora):
 
 def test_the_result_is_that_of_one_process(cora, outcome, tmp_path):
     assert len(cora.names) == 4
-    assert_same_scores(outcome.summary, replay(cora, outcome, CONFIG, tmp_path))
+    again = replay(cora, outcome, CONFIG, tmp_path)
+    assert_same_scores(outcome.summary, again)
+    deployed = (kept_in(cora.store(name), outcome.summary["run_id"]) for name in cora.names)
+    replayed = (kept_in(tmp_path / n / "data" / "store", again["run_id"]) for n in cora.names)
+    assert same(*deployed, *replayed)
 
 
 def test_100_vectors_take_at_most_20_message_rounds(outcome):

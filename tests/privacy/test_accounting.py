@@ -9,7 +9,11 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.stats import norm
 
 from fedlap_app.errors import ConfigError, RunError
-from fedlap_app.privacy.accounting import Promise, Released, epsilon
+from fedlap_app.privacy.accounting import NODE, ORGANISATION, Promise, Released, epsilon
+
+
+def promise(noise, unit=ORGANISATION):
+    return Promise(1.0, noise, 1e-5, 1, unit)
 
 
 def delta_of(noise, eps):
@@ -38,18 +42,38 @@ def test_another_accountant_bounds_it_from_above():
 
 def test_all_runs_of_a_store_add_up(tmp_path):
     for noise in (4.0, 4.0, 2.0):
-        Released(tmp_path, durable=True).add(noise)
-    total = Released(tmp_path, durable=True).total(1e-5)
+        Released(tmp_path, durable=True).add(promise(noise))
+    total = Released(tmp_path, durable=True).total(promise(4.0))
     assert total["releases in all runs"] == 3
     assert total["epsilon of all runs"] == pytest.approx(epsilon((2 / 16 + 1 / 4) ** -0.5, 1, 1e-5))
-    assert Released(tmp_path / "new", durable=True).total(1e-5)["epsilon of all runs"] == 0.0
+    new = Released(tmp_path / "new", durable=True)
+    assert new.total(promise(4.0))["epsilon of all runs"] == 0.0
+
+
+def test_a_node_has_a_part_in_its_organisations_releases(tmp_path):
+    """Two updates of one node more or less are twice the norm apart; its own gradients once."""
+    released = Released(tmp_path, durable=True)
+    for unit in (ORGANISATION, NODE, NODE):
+        released.add(promise(5.0, unit))
+    of_node, of_all = (released.total(promise(1.0, unit)) for unit in (NODE, ORGANISATION))
+    assert of_node["releases in all runs"] == 3
+    assert of_node["epsilon of all runs"] == pytest.approx(epsilon((6 / 25) ** -0.5, 1, 1e-5))
+    assert of_all["releases in all runs"] == 1
+    assert of_all["epsilon of all runs"] == pytest.approx(epsilon(5.0, 1, 1e-5))
+
+
+def test_a_count_of_an_earlier_release_is_gone_on_with(tmp_path):
+    (tmp_path / "noised.json").write_text('{"releases": 2, "inverse-squares": 0.5}')
+    Released(tmp_path, durable=False).add(promise(2.0, NODE))
+    total = Released(tmp_path, durable=False).total(promise(2.0, ORGANISATION))
+    assert total["releases in all runs"] == 2
 
 
 @pytest.mark.parametrize("content", ["{}", '{"releases": "x", "inverse-squares": 1.0}', "["])
 def test_a_damaged_count_is_refused(tmp_path, content):
     (tmp_path / "noised.json").write_text(content)
     with pytest.raises(RunError, match=r"noised\.json"):
-        Released(tmp_path, durable=False).add(1.0)
+        Released(tmp_path, durable=False).add(promise(1.0))
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -231,6 +231,13 @@ def _require_allowed(policy: Policy, method: Method) -> None:
             "publish-model = true gives the trained model to the server, and its policy does not "
             "allow it (publish-model): leave publish-model out, or ask it to allow it"
         )
+    patience = policy.least_straggler_timeout
+    if method.exchanges and settings.min_clients and settings.straggler_timeout < patience:
+        raise RunError(
+            f"straggler-timeout = {settings.straggler_timeout:g} goes on soon without whoever is "
+            f"late, and its policy asks for {patience} s (least-straggler-timeout): set "
+            f"straggler-timeout = {patience} or more"
+        )
     shown = settings.score_bins and not settings.sealed
     if shown and not policy.score_histograms:
         raise RunError(

@@ -128,8 +128,9 @@ def _turn(organisation: Organisation, asked: Asked) -> Answer:
 
 
 def _weight(organisation: Organisation) -> float:
-    """What the own change counts by: under noise all count alike, so that none tells its nodes."""
-    if organisation.settings.promise:
+    """What the own change counts by; where the noise hides organisations, all count alike."""
+    promise = organisation.settings.promise
+    if promise and not promise.by_example:
         return 1.0
     return float(organisation.method.weight(organisation))
 
@@ -168,7 +169,8 @@ def _trained(
     if moments:
         moments.write(turn.number, update.moments)
     listed = state.job.listed
-    weight = 1.0 if organisation.settings.promise else update.weight
+    promise = organisation.settings.promise
+    weight = 1.0 if promise and not promise.by_example else update.weight
     if set(update.records) != {MODEL} or listed is None or weight != listed.weight:
         raise RunError(
             f"method '{method.name}' sends more than a model, or weights that change with the "

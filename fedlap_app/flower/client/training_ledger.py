@@ -99,7 +99,7 @@ def enter_sealed(
     if promise and not published and 0 < turn.number <= organisation.settings.rounds:
         about = ledger.facts.get(NOISE, {})
         releases = int(about.get("releases", 0)) + 1
-        total = Released(store.root, durable=organisation.deployed).total(promise.delta)
+        total = Released(store.root, durable=organisation.deployed).total(promise)
         ledger.tell(NOISE, {**promise.of(releases), **total})
     step = replace(task, stage=turn.stage).step(number)
     ledger.enter(step, 0, entries, FINISHED if last else OPEN)
@@ -108,7 +108,7 @@ def enter_sealed(
 def count_noise(organisation: Organisation) -> None:
     """Count a noisy update of any run before it leaves; the caller holds the lock of the store."""
     if promise := organisation.settings.promise:
-        Released(organisation.store.root, durable=organisation.deployed).add(promise.noise)
+        Released(organisation.store.root, durable=organisation.deployed).add(promise)
 
 
 def _sealed(job: TrainingJob, turn: Turn) -> Iterator[Entry]:

@@ -21,7 +21,7 @@ from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, we
 from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import NOTHING, SCORE_BITS, Floats, Named, SumShape
+from fedlap_app.sums.training.shape import NOTHING, Floats, Named, SumShape
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -153,12 +153,7 @@ class TrainingJob:
         place = weights_place(listed.stage, listed.number)
         words = self._sealer.open(data, place, listed.members, WEIGHT_SUM, listed.chain)
         total = float(WEIGHT_SUM.totals(words)[0])
-        if not total > 0:
-            raise ProtocolError("The members have nothing to train on; label some nodes.")
-        if total < listed.weight - len(listed.members) * 2.0**-SCORE_BITS:
-            raise ProtocolError(
-                "The weights of all members together are below the own one; they were altered."
-            )
+        self.agreed.require_weights(total, listed.weight, listed.members)
         if not listed.total:
             self._records.keep_list(replace(listed, total=total), self._records.weighed)
 
@@ -210,12 +205,11 @@ class TrainingJob:
         lot = self.keys.group_secret(f"training lot {turn.order} {chain} {self.keys.me}")
         noise = self.agreed.noise if shape.tensors else None
         if noise is not None:
-            # What others say of their weights must not raise what the own update can change.
-            share = 1.0 / count
-            change, before = noise.clipped(change, before, shape.tensors, share), NOTHING
+            share = noise.share(listed.weight, listed.total, count)
+            change, before = noise.bounded(change, before, shape.tensors, share)
         words = shape.encode(change, share, scores, count, before, int.from_bytes(lot[:16]))
         if noise is not None:
-            noise.add(words, shape, count)
+            noise.add(words, shape, count, listed.total)
         total = repr(listed.total)
         sealed = self._sealer.seal(words, turn.place, turn.members, shape, chain, told=total)
         self._records.keep_reply(turn, sealed)
@@ -336,9 +330,16 @@ class TrainingJob:
         scored = turn.number > max(self.agreed.rounds, last.number)
         if turn.stage == last.stage and (scored or turn.number == last.number + 1):
             return
+        is_ahead = (turn.stage, turn.number) > (last.stage, last.number)
+        reason = (
+            "the message is out of order, or the store was set back: start a new run with "
+            "resume = false"
+            if is_ahead
+            else "the message is stale or out of order"
+        )
         raise ProtocolError(
             f"Round {turn.number} of stage {turn.stage} came where round {last.number} of "
-            f"stage {last.stage} was settled last; a message is stale or out of order."
+            f"stage {last.stage} was settled last; {reason}."
         )
 
 

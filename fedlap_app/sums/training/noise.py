@@ -1,4 +1,8 @@
-"""Noise on the sums of training, in the ring: every contributor clips its update and adds its part.
+"""Noise on the sums of training, in the ring: a unit adds little, and everybody adds noise.
+
+The unit is an organisation, whose update is clipped as a whole, or a node, the gradient of whose
+example was clipped (`fedlap_app.models.examples`). A unit is taken in or left out, nothing else:
+what it gives is replaced by zero.
 
 The noise is never seeded: it comes from the operating system, so that two runs of the same settings
 differ. Each contributor adds what its honest peers would need if `colluders` of the others told
@@ -15,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import RunError
-from fedlap_app.sums.training.shape import Named, SumShape, Tensor, Words
+from fedlap_app.sums.training.shape import NOTHING, Named, SumShape, Tensor, Words
 
 _LEAST = 16.0  # units of the ring: sums of coarser noise would not be what is accounted for
 Whole = NDArray[np.int64]
@@ -23,14 +27,14 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Noise:
-    """Clipping and noise of a training job, the same at all members.
+    """Clipping and noise of a training job, the same at all members; the unit is an organisation.
 
     Attributes
     ----------
     clip
-        Norm that no update of an organisation passes.
+        Norm that nothing of a single unit passes.
     multiplier
-        Deviation of the noise of all who do not collude, over what one can change in the sum.
+        Deviation of the noise of all who do not collude, over what a unit can change in the sum.
     colluders
         Members that may tell each other their noise.
     """
@@ -39,7 +43,26 @@ class Noise:
     multiplier: float
     colluders: int
 
-    def deviation(self, members: int) -> float:
+    def share(self, weight: float, total: float, members: int) -> float:
+        """What the own change counts by, of a weight among those of so many members.
+
+        What others say of their weights must not raise what the own update can change.
+        """
+        del weight, total
+        return 1.0 / members
+
+    def bounded(
+        self, after: Named, before: Named, tensors: Sequence[Tensor], share: float
+    ) -> tuple[Named, Named]:
+        """The change that leaves, and what it is counted from."""
+        return self.clipped(after, before, tensors, share), NOTHING
+
+    def reach(self, total: float, members: int, shape: SumShape) -> float:
+        """Norm of what a unit can change in the mean."""
+        del total, shape
+        return self.clip / members
+
+    def deviation(self, members: int, reach: float) -> float:
         """Deviation of what each of so many contributors adds to the mean."""
         honest = members - self.colluders
         if honest < 1:
@@ -48,7 +71,7 @@ class Noise:
                 "collude: nobody would be left whose noise protects; set fewer colluders or let "
                 "more organisations take part"
             )
-        return self.multiplier * self.clip / members / math.sqrt(honest)
+        return self.multiplier * reach / math.sqrt(honest)
 
     def clipped(
         self, after: Named, before: Named, tensors: Sequence[Tensor], share: float
@@ -68,9 +91,9 @@ class Noise:
             for name, value in change.items()
         }
 
-    def add(self, words: Words, shape: SumShape, members: int) -> None:
-        """Add the own noise to the words of a contribution."""
-        deviation = self.deviation(members)
+    def add(self, words: Words, shape: SumShape, members: int, total: float = 0.0) -> None:
+        """Add the own noise to the words of a contribution; `total` are all members' weights."""
+        deviation = self.deviation(members, self.reach(total, members, shape))
         for tensor, room in shape.parts(words):
             units = deviation * 2.0**tensor.bits
             if units < _LEAST:
@@ -81,6 +104,33 @@ class Noise:
                 )
             drawn = discrete_gaussian(units, room.size)
             np.add(room, drawn.astype(np.int32), out=room, casting="unsafe")
+
+
+class NodeNoise(Noise):
+    """The same with a node as the unit.
+
+    A member weighs as many training nodes as it has, and its change is the sum of their clipped
+    gradients over that number, so that each has the same part of the mean, whatever others say of
+    their weights: more of them make the noise smaller and this part as well.
+    """
+
+    def share(self, weight: float, total: float, members: int) -> float:
+        """The own training nodes among all."""
+        del members
+        return weight / total
+
+    def bounded(
+        self, after: Named, before: Named, tensors: Sequence[Tensor], share: float
+    ) -> tuple[Named, Named]:
+        """As they came: every example was clipped."""
+        del tensors, share
+        return after, before
+
+    def reach(self, total: float, members: int, shape: SumShape) -> float:
+        """One clipped gradient, and how far it can move what every number is rounded to."""
+        del members
+        rounded = math.sqrt(sum(each.size * 4.0**-each.bits for each in shape.tensors))
+        return self.clip / total + rounded
 
 
 def _cut(value: NDArray[Any], factor: float, unit: float) -> NDArray[np.float64]:

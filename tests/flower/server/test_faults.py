@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from client_app.app import app
-from fedlap_app.errors import FedLapError
+from fedlap_app.errors import FedLapError, RunError
 from fedlap_app.flower.client.organisation import _organisations as organisations_in_memory
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.server.run import run
 from tests.adversary.scene import Scene
-from tests.flower.server.test_sealed import own_model, same
+from tests.flower.server.models import kept_in, same
 
 DAY = 86_400.0
 
@@ -30,7 +30,7 @@ def played(root, settings, observer, grid=InProcessGrid):
                 run_id=new_run_id())  # fmt: skip
     made.scene = scene
     summary = run(made, settings, observer)
-    return [own_model(scene, name, summary) for name in scene.names]
+    return [kept_in(scene.store(name), summary["run_id"]) for name in scene.names]
 
 
 class TwiceGrid(InProcessGrid):
@@ -70,7 +70,7 @@ class ClockGrid(InProcessGrid):
 class BackupGrid(InProcessGrid):
     """The store of the first organisation is copied while it trains, and put back soon after."""
 
-    asked = 0
+    asked, until = 0, 5
 
     def _deliver(self, message, context):
         if message.metadata.message_type == "train.sealed" and context.node_id == 101:
@@ -79,7 +79,7 @@ class BackupGrid(InProcessGrid):
             place = self.scene.root / "backup"
             if self.asked == 3:
                 shutil.copytree(store, place)
-            if self.asked == 5 and place.is_dir():
+            if self.asked == self.until and place.is_dir():
                 shutil.rmtree(store)
                 place.rename(store)
                 organisations_in_memory.clear()
@@ -93,7 +93,7 @@ def test_messages_and_clocks_out_of_order_change_no_bit(grid, settings, observer
     settings = replace(settings, dropout=0.0, input_dropout=0.0)
     calm = played(tmp_path / "calm", settings, observer)
     disturbed = played(tmp_path / "disturbed", settings, observer, grid)
-    assert all(same(calm[0], model) for model in (*calm, *disturbed))
+    assert same(*calm, *disturbed)
     assert not TwiceGrid.differing
 
 
@@ -106,4 +106,16 @@ def test_a_store_that_was_copied_back_stops_or_goes_on_to_the_same_bits(
         models = played(tmp_path / "restored", settings, observer, BackupGrid)
     except FedLapError:  # one sentence, and nothing of another kind
         return
-    assert all(same(calm[0], model) for model in models)
+    assert same(calm[0], *models)
+
+
+class LateGrid(BackupGrid):
+    """The store is put back when some rounds have passed."""
+
+    until = 7
+
+
+def test_a_store_of_some_rounds_ago_is_named_with_what_to_do(settings, observer, tmp_path):
+    settings = replace(settings, rounds=6)
+    with pytest.raises(RunError, match=r"bank-00: .*set back.*resume = false"):
+        played(tmp_path, settings, observer, LateGrid)

@@ -11,6 +11,7 @@ from fedlap_app.flower.server.run_folder import RunFolder
 from fedlap_app.flower.submission import LocalFlower, _processes_with
 from fedlap_app.relevance import read_by
 from fedlap_app.settings import Settings
+from tests.flower.server.models import model_of, same
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.flower
@@ -57,6 +58,8 @@ def test_flwr_run_and_fedlap_train_agree(flower, observer, dataset, method):
         **{key.replace("-", "_"): value for key, value in config.items()},
     )
     here = run_in_process(settings, observer)
+    if method != "local":  # whose models differ
+        assert same(*map(model_of, (simulated, here)))
     for key in ("accuracy", "loss", "macro_f1"):
         for split, value in here[key].items():
             assert simulated[key][split] == pytest.approx(value, abs=1e-6), (key, split)

@@ -13,6 +13,7 @@ from fedlap_app.flower.server.run import run
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.methods.scores import total
 from fedlap_app.models.model_file import ModelFile
+from tests.flower.server.models import model_of, same
 
 
 def lines(folder):
@@ -78,6 +79,20 @@ def test_a_process_for_every_message_gives_the_same_bits(settings, make_grid, ob
     together = run(make_grid(settings), settings, observer)
     assert apart["accuracy"] == together["accuracy"]
     assert apart["loss"] == together["loss"]
+
+
+@pytest.mark.slow
+def test_a_process_for_every_message_gives_the_same_model_under_seals(
+    settings, make_grid, observer
+):
+    settings = replace(
+        settings, method="fedlap+", backend="mask", training_backend="mask", vectors=6, block=3,
+        self_training=1, rounds=1,
+    )  # fmt: skip
+    grid = ProcessGrid(partition_configs(3), settings.to_config(), run_id=new_run_id())
+    apart, together = (run(each, settings, observer) for each in (grid, make_grid(settings)))
+    assert apart["accuracy"] == together["accuracy"]
+    assert same(*map(model_of, (apart, together)))
 
 
 def test_local_keeps_the_models_at_the_organisations(settings, make_grid, observer, own_home):

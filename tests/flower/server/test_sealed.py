@@ -19,13 +19,13 @@ from fedlap_app.flower.grids.local_grid import (
 )
 from fedlap_app.flower.server.run import run
 from fedlap_app.methods.kept import training_job
-from fedlap_app.models.model_file import ModelFile
 from fedlap_app.privacy.accounting import epsilon
 from fedlap_app.store import names
 from fedlap_app.store.folders import Store
 from fedlap_app.store.job_files import JobFiles
 from fedlap_app.sums.training.kept_keys import FORMAT
 from tests.adversary.scene import Scene
+from tests.flower.server.models import kept_in, model_of, same
 
 
 @pytest.fixture
@@ -101,18 +101,8 @@ def deployed(scene, grid=InProcessGrid, **changes):
     return grid(app, folder_configs(scene.folders.values()), config, run_id=new_run_id())
 
 
-def model_of(summary):
-    file = Path(summary["run_folder"]) / "model.npz"
-    return ModelFile.from_bytes(file.read_bytes(), "model.npz").parameters
-
-
 def own_model(scene, name, summary):
-    folder = scene.store(name) / "jobs" / training_job(summary["run_id"])
-    return ModelFile.from_bytes((folder / "model.npz").read_bytes(), name).parameters
-
-
-def same(some, others):
-    return some.keys() == others.keys() and all(np.array_equal(some[k], others[k]) for k in some)
+    return kept_in(scene.store(name), summary["run_id"])
 
 
 @pytest.mark.parametrize("strategy", ["fedavg", "fedprox"])
@@ -168,7 +158,7 @@ def test_a_deployment_tells_whole_counts_and_nothing_else(scene, observer):
     rows = (Path(summary["run_folder"]) / "metrics.jsonl").read_text().splitlines()
     assert [set(json.loads(row)) for row in rows] == [{"stage", "round", "seconds"}] * 6
     models = [own_model(scene, name, summary) for name in scene.names]
-    assert all(same(models[0], model) for model in models[1:])
+    assert same(*models)
 
 
 def test_ciphertexts_end_at_the_very_bits_of_mask(sealed, observer):
@@ -268,7 +258,7 @@ def test_a_missing_member_makes_the_list_smaller_and_still_gets_the_sums(
     summary = run(grid, patient, observer)
     assert summary["absences"] == {"bank-03": 1}
     models = [own_model(scene, name, summary) for name in scene.names]
-    assert all(same(models[0], model) for model in models[1:])
+    assert same(*models)
 
 
 def test_no_stage_tells_counts_of_fewer_members_than_the_first(patient, observer, tmp_path):
@@ -291,7 +281,7 @@ def test_a_member_that_is_missing_at_the_end_costs_the_scores_and_no_model(
     summary = run(grid, patient, observer)
     assert math.isnan(summary["accuracy"]["test"])
     models = [own_model(scene, name, summary) for name in scene.names]
-    assert all(same(models[0], model) for model in models[1:])
+    assert same(*models)
 
 
 def test_fewer_than_three_go_on_nowhere(patient, observer, tmp_path):
@@ -313,6 +303,13 @@ def test_a_policy_that_asks_for_more_members_seals_nothing_for_fewer(scene, obse
     assert all(line.startswith(f"{scene.names[0]}, ") for line in told)
     assert not [*scene.store(scene.names[0]).glob("training-*-listed-*")]
     assert [*scene.store(scene.names[1]).glob("training-*-listed-*")]
+
+
+def test_a_policy_may_ask_for_more_patience(patient, observer, tmp_path):
+    scene = Scene(tmp_path, patient)
+    scene.add(scene.names[0], "policy", "least-straggler-timeout = 30")
+    with pytest.raises(RunError, match=f"{scene.names[0]}: .*set straggler-timeout = 30 or more"):
+        run(deployed(scene), patient, observer)
 
 
 def test_two_members_train_where_the_policy_of_both_allows_it(sealed, observer, tmp_path):
@@ -430,6 +427,26 @@ def test_the_ledger_adds_up_the_noise_of_all_runs(scene, observer):
         assert about["releases"] == 3
         assert about["releases in all runs"] == 3 * runs
         assert about["epsilon of all runs"] == pytest.approx(epsilon(3.0, 3 * runs, 1e-5))
+    models = [own_model(scene, name, summary) for name in scene.names]
+    assert same(*models)
+
+
+def test_noise_may_hide_nodes(scene, observer):
+    """All members go on from one model; the ledger says what is hidden, and from whom it is not."""
+    noisy = {
+        "dp_noise": 3.0, "dp_clip": 0.5, "dp_unit": "node", "optimizer_at": "server",
+        "local_epochs": 1, "model": "decoupled", "hops": 0, "training_bits": 26,
+    }  # fmt: skip
+    scene.settings = replace(scene.settings, **noisy)
+    for name in scene.names:
+        scene.add(name, "policy", "server-steps = true")
+    summary = run(deployed(scene), scene.settings, observer)
+    assert summary["privacy"]["unit"].startswith("one node's own features and label")
+    assert "its row of a basis" in summary["privacy"]["unit"]
+    assert summary["privacy"]["epsilon"] == pytest.approx(epsilon(3.0, 6, 1e-5))
+    job = Store(scene.store("bank-01")).job(training_job(summary["run_id"]))
+    about = job.read_json("ledger.json")["differential privacy"]
+    assert about["epsilon of all runs"] == pytest.approx(epsilon(3.0, 6, 1e-5))
     models = [own_model(scene, name, summary) for name in scene.names]
     assert all(same(models[0], model) for model in models[1:])
 

@@ -6,16 +6,14 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import numpy as np
 from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto.message_pb2 import Message as ProtoMessage
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 from fedlap_app.flower.grids.local_grid import LocalGrid, folder_configs, new_run_id
 from fedlap_app.flower.server.run import run
-from fedlap_app.methods.kept import training_job
-from fedlap_app.models.model_file import ModelFile
 from tests.adversary.scene import Scene
+from tests.flower.server.models import kept_in, same
 
 THERE = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
 KINDS = (
@@ -91,9 +89,4 @@ def test_members_on_other_processors_train_one_model(settings, observer, tmp_pat
         summary = run(grid, settings, observer)
     finally:
         grid.close()
-    models = []
-    for name in scene.names:
-        file = scene.store(name) / "jobs" / training_job(summary["run_id"]) / "model.npz"
-        models.append(ModelFile.from_bytes(file.read_bytes(), name).parameters)
-    for name, value in models[0].items():
-        assert all(np.array_equal(value, other[name]) for other in models[1:])
+    assert same(*(kept_in(scene.store(name), summary["run_id"]) for name in scene.names))
