@@ -158,6 +158,10 @@ class Settings(
         own = method_class(self.method).needs(self)
         return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
 
+    def asked_program(self, named: str) -> str:
+        """A program that is named, else the first one before training; empty: there is none."""
+        return named or next(iter(self.needed_programs), "")
+
     @property
     def summed_moments(self) -> bool:
         """Whether organisations may learn the moments of their feature columns together."""

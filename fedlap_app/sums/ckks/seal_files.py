@@ -76,10 +76,6 @@ class SealFiles:
         """Ciphertext in NTT form of a first polynomial and a seed."""
         return self._load(self._seal.Ciphertext(), *self._seeded(first, seed))
 
-    def public_key(self, first: Words, seed: bytes) -> Any:  # noqa: ANN401
-        """Public key of a first polynomial in NTT form and a seed."""
-        return self._load(self._seal.PublicKey(), *self._seeded(first, seed))
-
     def secret_key(self, words: Words) -> Any:  # noqa: ANN401
         """Secret key of a polynomial in NTT form."""
         facts = self._id + struct.pack("<Qd", words.size, 1.0)
