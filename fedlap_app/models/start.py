@@ -34,38 +34,20 @@ def normal(spread: float, *shape: int) -> Tensor:
     return _tensor((pairs.reshape(-1)[:count] * spread).reshape(shape))
 
 
-<<<<<<< HEAD
-class _Linear(nn.Linear):
-    """A linear layer with first weights from here.
-
-    One that is made without weights and filled afterwards imports the compiler, a second a process.
-    """
-
-    def reset_parameters(self) -> None:
-        """Torch's usual first weights."""
-        bound = 1.0 / float(np.sqrt(self.in_features))
-        self.weight = nn.Parameter(uniform(bound, *self.weight.shape))
-        self.bias = nn.Parameter(uniform(bound, *self.bias.shape))
-=======
 class _Unset(nn.Linear):
     """A linear layer that draws nothing; torch's own way imports its compiler, 0.4 s a process."""
 
     def reset_parameters(self) -> None:
         """Leave the memory as it is."""
->>>>>>> main
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:
     """A linear layer with torch's usual first weights."""
-<<<<<<< HEAD
-    return _Linear(inputs, outputs)
-=======
     layer = _Unset(inputs, outputs)
     bound = 1.0 / float(np.sqrt(inputs))
     layer.weight = nn.Parameter(uniform(bound, outputs, inputs))
     layer.bias = nn.Parameter(uniform(bound, outputs))
     return layer
->>>>>>> main
 
 
 def _draw(*shape: int) -> Floats:
