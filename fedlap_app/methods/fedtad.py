@@ -59,7 +59,7 @@ class FedTAD(Hinting):
 
         schema, seed, number, kept = state.rest
         names = sorted(updates)
-        known = np.stack([self.hint_of(name, updates[name])["reliability"] for name in names])
+        known = np.stack([hint["reliability"] for hint in self.hints_of(updates)])
         total = known.sum(axis=0)
         shares = np.divide(known, total, out=np.zeros_like(known), where=total > 0.0)
 

@@ -12,7 +12,7 @@ from .mutations import copy, mutated
 from .runs import KINDS, RUN, recorded
 from .server import attack_server
 
-CLIENTS, SERVER = 300, 50
+CLIENTS, SERVER = 150, 50
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -319,17 +319,23 @@ def test_generated_rows_are_judged_by_the_others_and_their_sum_comes_back(orgs):
     assert second_state.rest[1]["b"] is rows["b"]
 
 
-def test_a_gradient_draws_a_row_to_the_mean_of_the_nearest_nodes():
+def test_a_gradient_draws_a_row_to_the_mean_of_the_nearest_group():
     import torch
 
-    from fedlap_app.models.mended import NEAREST, pull
+    from fedlap_app.models.mended import GROUP, group_means, pull
 
-    own = torch.from_numpy(np.random.default_rng(0).standard_normal((9, 4), dtype=np.float32))
-    row = np.zeros((1, 4), np.float32)
-    order = np.argsort(np.linalg.norm(own.numpy(), axis=1))[:NEAREST]
-    np.testing.assert_allclose(
-        pull(row, own)[0], -2.0 * own.numpy()[order].mean(axis=0) / 4, rtol=1e-5
-    )
+    rng = np.random.default_rng(0)
+    places = np.repeat(10.0 * np.arange(4), GROUP)[rng.permutation(4 * GROUP)]
+    own = (places[:, None] + rng.normal(size=(places.size, 3), scale=0.1)).astype(np.float32)
+    means = group_means(torch.from_numpy(own))
+    expected = [own[places == 10.0 * at].mean(axis=0) for at in range(4)]
+    np.testing.assert_allclose(sorted(means.tolist()), sorted(map(list, expected)), rtol=1e-5)
+    row = np.full((2, 3), 11.0, np.float32)
+    np.testing.assert_allclose(pull(row, means), (row - expected[1]) / 3, rtol=1e-4)
+    few = torch.from_numpy(own[: GROUP - 1])
+    assert not pull(row, group_means(few)).any()
+    whole = group_means(torch.from_numpy(own[: 2 * GROUP - 1]))
+    np.testing.assert_allclose(whole[0], own[: 2 * GROUP - 1].mean(axis=0), rtol=1e-4, atol=1e-6)
 
 
 def test_a_grown_part_has_a_node_for_the_foreign_neighbours_of_each_node(orgs):
