@@ -14,7 +14,7 @@ from fedlap_app.settings import KNOBS, Settings, parse_settings
 from tests.test_settings import PRESETS, read_preset
 
 BASIS = {"spectral", "operator", "regulariser", "solver", "vectors", "rank", "keep", "block"}
-BASIS |= {"start-basis", "keep-basis"}
+BASIS |= {"start-basis", "keep-basis", "exchange-rows"}
 SUMS = {
     "backend", "profile", "encryption-processes", "insecure-no-pads", "resume", "refresh-basis",
     "trust-on-first-use", "message-mb",
