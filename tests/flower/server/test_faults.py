@@ -147,7 +147,7 @@ def test_a_partition_in_training_stops_the_run_and_the_next_one_goes_on(
 
     whole = played(InProcessGrid, new_run_id())
     expected = kept_in(scene.store(scene.names[0]), whole["run_id"])
-    with pytest.raises(RunError, match="no reply from bank-0[12]"):
+    with pytest.raises(RunError, match=r"no reply from bank-0[12]"):
         played(PartedGrid, new_run_id())
     organisations_in_memory.clear()
     again = played(InProcessGrid, new_run_id())
