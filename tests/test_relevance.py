@@ -14,7 +14,7 @@ from fedlap_app.settings import KNOBS, Settings, parse_settings
 from tests.test_settings import PRESETS, read_preset
 
 BASIS = {"spectral", "operator", "regulariser", "solver", "vectors", "rank", "keep", "block"}
-BASIS |= {"start-basis", "keep-basis"}
+BASIS |= {"start-basis", "keep-basis", "exchange-rows"}
 SUMS = {
     "backend", "profile", "encryption-processes", "insecure-no-pads", "resume", "refresh-basis",
     "trust-on-first-use", "message-mb",
@@ -34,7 +34,7 @@ ON_BASIS = {
 ON_ROWS = {"row-smoothing", "row-operator"}
 AVERAGING = {
     "strategy", "server-learning-rate", "server-momentum", "proximal-mu", "weight-by",
-    "min-clients", "straggler-timeout", "start-model",
+    "largest-weight", "min-clients", "straggler-timeout", "start-model",
 }  # fmt: skip
 WHOLE = BASIS | SUMS | {"hide-topology", "layout", "self-loops"}
 WITHOUT_BASIS = (WHOLE - {"spectral"}) | STRUCTURE | ON_BASIS | ON_ROWS | OTHERS
@@ -52,11 +52,11 @@ IGNORED = {
     "fedstruct": (WITHOUT_BASIS - SUMS - WALKS - STRUCTURE - {"hide-topology", "layout"})
     | SERVER | LOCAL_STEPS | {"optimizer-at"},
     "fedpub": (EXCHANGING - {"similarity-scale", "proxy-blocks"}) | SERVER | GRAPH
-    | {"weight-by", "optimizer-at", "input-gain", "start-model"},
+    | {"weight-by", "largest-weight", "optimizer-at", "input-gain", "start-model"},
     "fedgta": (EXCHANGING - {"similarity-threshold"}) | SERVER
-    | {"weight-by", "optimizer-at", "start-model"},
+    | {"weight-by", "largest-weight", "optimizer-at", "start-model"},
     "fedtad": EXCHANGING | SERVER
-    | {"weight-by", "optimizer-at", "start-model"},
+    | {"weight-by", "largest-weight", "optimizer-at", "start-model"},
     "local": WITHOUT_BASIS | AVERAGING | {"optimizer-at"},
     "central": WITHOUT_BASIS | {"spectral"} | AVERAGING | {"optimizer-at"},
 }  # fmt: skip

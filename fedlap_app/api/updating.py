@@ -53,6 +53,7 @@ def update(
     *,
     if_changed: float = 0.0,
     keep_below: float = KEEP_BELOW,
+    exchange: bool = False,
     cold: bool = False,
     observer: Observer | None = None,
     **settings: object,
@@ -62,7 +63,9 @@ def update(
     The old basis is kept where little changed since it was computed, with rows for new nodes from
     their neighbours'; a kept basis that validates worse than the earlier run did is computed anew.
     Else the iteration starts from the old basis, and the result is turned to it. Training starts
-    from the old model.
+    from the old model. An organisation that joined gets rows to start from by a sealed sum over its
+    nodes' foreign neighbours; where training is sealed, it has no old model, and all begin with a
+    fresh one.
 
     Parameters
     ----------
@@ -74,6 +77,9 @@ def update(
         Do nothing unless more than this share of an organisation's graph changed.
     keep_below
         Largest share of changes with which the old basis is kept.
+    exchange
+        Rows of new nodes come from a sealed sum over all their neighbours, where an organisation
+        finds them in its own rows otherwise.
     cold
         Compute basis and model without the earlier ones, for instance after an organisation left.
     observer
@@ -85,33 +91,44 @@ def update(
     _require_possible(before)
     now = orgs or named_by(before.settings)
     known, changes, drifts = _compared(before, now)
-    unknown = [part.name for part in now if part.name not in changes]
-    left = set(before.summary["client_accuracy"]) - {part.name for part in now}
-    if unknown and not cold:
+    earlier, names = set(before.summary["client_accuracy"]), {part.name for part in now}
+    joined, left = names - earlier, earlier - names
+    lost = sorted(names - joined - set(changes))
+    if lost and not cold:
         raise DataError(
-            f"the store of {unknown[0]} holds no basis of the earlier run for its nodes: an "
-            "organisation that joined needs a basis of its own, update with cold"
+            f"the store of {lost[0]} has lost its basis of the earlier run: update with cold"
         )
     share = max((each.share for each in changes.values()), default=1.0)
-    if not unknown and not left and not cold and share <= if_changed:
+    if not joined and not left and not cold and share <= if_changed:
         return Updated(None, changes, "unchanged")
     aged = max((changes[name].share + drift for name, drift in drifts.items()), default=1.0)
     config = {key_of(name): value for name, value in settings.items()}
+    config |= {"store-dir": str(known), "start-basis": "", "start-model": ""}
+    config |= {"keep-basis": False, "exchange-rows": False}
     chosen = build(Settings, {**before.settings.to_config(), **now.facts, **config})
-    chosen = replace(chosen, store_dir=str(known), start_basis="", keep_basis=False, start_model="")
     where = before.place.folder if before.place is not None else places.home()
     with quietly(), places.home_at(where):
         if cold:
             return Updated(_trained(before, chosen, now, observer), changes, "cold")
-        warm = replace(chosen, start_basis=before.offline["job"], start_model=str(_named(before)))
-        if aged <= keep_below and not left:
+        start = {"start_basis": before.offline["job"], "start_model": str(_named(before))}
+        if joined and chosen.sealed:  # whose members alone have the model, but not who joined
+            del start["start_model"]
+        warm = replace(chosen, **start, exchange_rows=exchange or bool(joined))
+        if aged <= keep_below and not left and not joined:
             kept = _trained(before, replace(warm, keep_basis=True), now, observer)
             if not _validates_worse(kept, before):
                 return Updated(kept, changes, "kept")
         return Updated(_trained(before, warm, now, observer), changes, "warm")
 
 
-def settings_elsewhere(run: Run, *, keep: bool = False, cold: bool = False) -> dict[str, object]:
+def settings_elsewhere(
+    run: Run,
+    *,
+    keep: bool = False,
+    exchange: bool = False,
+    joined: bool = False,
+    cold: bool = False,
+) -> dict[str, object]:
     """Settings that bring a run up to date where its organisations are, as they differ from usual.
 
     Parameters
@@ -120,22 +137,33 @@ def settings_elsewhere(run: Run, *, keep: bool = False, cold: bool = False) -> d
         The earlier run.
     keep
         Keep its basis, with rows for new nodes from their neighbours.
+    exchange
+        Rows of new nodes come from a sealed sum.
+    joined
+        So do those of an organisation that joined; as it has no model of a sealed training, all
+        start with a fresh one.
     cold
         Start from neither its basis nor its model.
     """
-    if keep and cold:
-        raise ConfigError("an update that starts from nothing keeps no basis: give one of the two")
+    if cold and (keep or exchange or joined):
+        raise ConfigError(
+            "an update that starts from nothing keeps no basis and sums no old rows: leave cold or "
+            "the other out"
+        )
     _require_possible(run)
     usual = Settings().to_config()
     values = {
         key: value for key, value in run.settings.to_config().items() if value != usual.get(key)
     }
-    for key in ("start-basis", "start-model", "keep-basis", "clients"):
+    for key in ("start-basis", "start-model", "keep-basis", "exchange-rows", "clients"):
         values.pop(key, None)
     if cold:
         return {**values, "refresh-basis": True}
     start = {"start-basis": str(run.offline["job"]), "start-model": str(_named(run))}
-    return {**values, **start, **({"keep-basis": True} if keep else {})}
+    if joined and run.settings.sealed:
+        del start["start-model"]
+    choices = {"keep-basis": keep, "exchange-rows": exchange or joined}
+    return {**values, **start, **{key: True for key, chosen in choices.items() if chosen}}
 
 
 def _named(run: Run) -> Path:

@@ -299,6 +299,11 @@ def arrivals(
 )
 @settings_options
 @click.option("--shares", default="1,5,20", help="lists of percent of the edges (default: 1,5,20)")
+@click.option(
+    "--members",
+    is_flag=True,
+    help="in place of edges: after an organisation joined, and after one left",
+)
 @click.option("--seeds", type=click.IntRange(min=1), default=5, help="seeds (default: 5)")
 @click.option(
     "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
@@ -307,18 +312,19 @@ def arrivals(
 def update(
     conf: Path | None,
     shares: str,
+    members: bool,
     seeds: int,
     seed_start: int | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
-    """A basis from an old one against a cold start, after a share of the edges changed.
+    """A basis from an old one against a cold start, after a share of the edges or a member changed.
 
     Round trips, vectors and bytes; test accuracy of the old model at once and of a fresh one.
     Without options: banks, 5 clients.
     """
     from fedlap_app.errors import ConfigError
-    from fedlap_app.studies.updates import bench_updates, table_of
+    from fedlap_app.studies.updates import MEMBERS, bench_updates, table_of
 
     set_verbosity(False)
     try:
@@ -331,7 +337,8 @@ def update(
     usual = {} if {"data", "dataset"} & set(given) else {"dataset": "banks", "clients": 5}
     settings = parse_settings({**usual, **given})
     first = settings.seed if seed_start is None else seed_start
-    report = bench_updates(settings, found, range(first, first + seeds), say=say)
+    chosen, changes = ([], MEMBERS) if members else (found, ())
+    report = bench_updates(settings, chosen, range(first, first + seeds), members=changes, say=say)
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
 
 

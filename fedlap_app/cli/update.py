@@ -54,6 +54,11 @@ class Share(click.ParamType[float]):
     help=f"keep the old basis up to this share of changes (default: {100 * KEEP_BELOW:.0f}%)",
 )
 @click.option("--cold", is_flag=True, help="start from nothing, as after an organisation left")
+@click.option(
+    "--exchange",
+    is_flag=True,
+    help="rows of new nodes from a sealed sum over all their neighbours",
+)
 @click.option("--rounds", type=click.IntRange(1), help="rounds (default: those of the run)")
 @click.option("--superlink", help="HOST:PORT of the SuperLink whose organisations take part")
 @click.option(
@@ -62,6 +67,9 @@ class Share(click.ParamType[float]):
     help="ca.crt of that SuperLink",
 )
 @click.option("--keep", is_flag=True, help="keep the old basis; where --superlink cannot know")
+@click.option(
+    "--joined", is_flag=True, help="an organisation joined; where --superlink cannot know"
+)
 @click.option("--timeout", type=float, default=6.0, help="hours to wait there (default: 6)")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @click.pass_context
@@ -72,18 +80,20 @@ def update_command(
     if_changed: float,
     keep_below: float,
     cold: bool,
+    exchange: bool,
     rounds: int | None,
     superlink: str | None,
     root_certificates: Path | None,
     keep: bool,
+    joined: bool,
     timeout: float,
     as_json: bool,
 ) -> None:
     """Train again on what the organisations hold now, starting from the RUN folder's results.
 
     A RUN that is a symbolic link points to the new run folder afterwards. With --superlink the
-    organisations are elsewhere, and nobody here knows how much changed: --keep, --cold or neither
-    says what becomes of the basis.
+    organisations are elsewhere, and nobody here knows how much changed: --keep, --joined, --cold or
+    none of them says what becomes of the basis.
 
     Exit codes: 0 updated, 3 too little changed, 2 refused.
     """
@@ -94,13 +104,20 @@ def update_command(
     before = open_run(run)
     _require_together(context, superlink)
     if superlink is not None:
-        _elsewhere(run, before, superlink, root_certificates, timeout, rounds, keep, cold, as_json)
+        choices = {"keep": keep, "exchange": exchange, "joined": joined, "cold": cold}
+        _elsewhere(run, before, superlink, root_certificates, timeout, rounds, choices, as_json)
         return
     orgs = read(data, directed=before.settings.directed) if data is not None else None
     chosen: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
     with terminated_like_interrupted():
         found = update(
-            before, orgs, if_changed=if_changed, keep_below=keep_below, cold=cold, **chosen
+            before,
+            orgs,
+            if_changed=if_changed,
+            keep_below=keep_below,
+            exchange=exchange,
+            cold=cold,
+            **chosen,
         )
     if cold:
         say("Started from nothing: neither the old basis nor the old model is in the new ones")
@@ -118,7 +135,10 @@ def update_command(
 
 def _require_together(context: click.Context, superlink: str | None) -> None:
     """Refuse options that belong to the other way of updating."""
-    here, there = ("data", "if_changed", "keep_below"), ("root_certificates", "keep", "timeout")
+    here, there = (
+        ("data", "if_changed", "keep_below"),
+        ("root_certificates", "keep", "joined", "timeout"),
+    )
     for name in there if superlink is None else here:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"
@@ -135,15 +155,14 @@ def _elsewhere(
     certificates: Path | None,
     timeout: float,
     rounds: int | None,
-    keep: bool,
-    cold: bool,
+    choices: dict[str, bool],
     as_json: bool,
 ) -> None:
     """Update on the SuperNodes of a federation."""
     from fedlap_app.cli.run import show_elsewhere, through_flower
     from fedlap_app.settings import parse_settings
 
-    values = settings_elsewhere(before, keep=keep, cold=cold)
+    values = settings_elsewhere(before, **choices)
     values |= {} if rounds is None else {"rounds": rounds}
     settings = parse_settings(values)
     run_id, folder = through_flower(
@@ -152,7 +171,7 @@ def _elsewhere(
     if folder is None:
         show_elsewhere(run_id, as_json, local=False)
         return
-    how = "cold" if cold else "kept" if keep else "warm"
+    how = "cold" if choices["cold"] else "kept" if choices["keep"] else "warm"
     report = {"how": how, "run_folder": str(folder.path)}
     click.echo(json.dumps(report) if as_json else f"basis: {how}\nrun folder: {folder.path}")
     _point(link, folder.path)

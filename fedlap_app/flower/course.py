@@ -122,6 +122,7 @@ class Course:
             largest_step=settings.largest_step,
             min_clients=settings.min_clients,
             noise=_noise(settings.promise),
+            largest_weight=settings.largest_weight,
             backend=settings.training_backend,
         )
 

@@ -280,8 +280,9 @@ class Method(ABC):
         """What an update of the organisation counts by, the same in all rounds."""
         count = int(org.subgraph.train_mask.sum())
         # A model that was not trained, for lack of training nodes, does not count.
-        by_nodes = self.settings.weight_by == "nodes" and count
-        return org.subgraph.num_nodes if by_nodes else count
+        if self.settings.weight_by == "nodes" and count:
+            count = org.subgraph.num_nodes
+        return min(count, self.settings.largest_weight or count)
 
     def received(self, org: "Organisation", records: Records) -> Parameters:
         """Parameters of the organisation's network from what the server sent."""

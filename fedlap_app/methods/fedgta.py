@@ -12,6 +12,7 @@ import numpy as np
 
 from fedlap_app.methods.base import Parameters, Turn
 from fedlap_app.methods.personal import Floats, Personal, likeness
+from fedlap_app.methods.scores import LOSS_DECIMALS
 
 if TYPE_CHECKING:
     from fedlap_app.methods.organisation import Organisation
@@ -51,7 +52,9 @@ class FedGTA(Personal):
             moments.append(soft.mean(axis=0))
         entropy = -(soft * np.log(np.maximum(soft, 1e-12))).sum(axis=1)
         certain = degrees @ (np.log(soft.shape[1]) - entropy)
-        return {"confidence": np.array([certain]), "moments": np.concatenate(moments)}
+        # The server chose the model: with all digits it could read every prediction off a moment.
+        told = np.concatenate(moments).round(LOSS_DECIMALS)
+        return {"confidence": np.array([float(f"{certain:.2e}")]), "moments": told}
 
     def shares(self, hints: Sequence[Parameters]) -> Floats:
         """Certainty of those above the threshold of likeness, oneself always among them."""

@@ -2,9 +2,9 @@
 
 Zhang et al., "Subgraph Federated Learning with Missing Neighbor Generation" (NeurIPS 2021). An
 organisation sends rows that its generator made; the others answer with gradients that draw them to
-their own nodes, and the server returns their sum a round later. How many neighbours are missing is
-known from the cut edges, where the original guesses it. `ideal` is what a perfect generator would
-give: the true features of foreign neighbours, in simulations only.
+means of groups of their own nodes, and the server returns their sum a round later. How many
+neighbours are missing is known from the cut edges, where the original guesses it. `ideal` is what a
+perfect generator would give: the true features of foreign neighbours, in simulations only.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,8 @@ class FedSage(FedAvg):
         "The server sees every organisation's model, its generator, rows that this made and the "
         "others' gradients for them; it has to pass them on, so a sealed sum has no place.",
         "Organisations see rows that the others' generators made, which resemble the features of "
-        "their nodes, and sums of gradients, each towards the mean of a few nodes of another one.",
+        "their nodes, and sums of gradients, each towards the mean of a few nodes of another one, "
+        "of which none is in two means.",
         "No raw feature row leaves, but with ideal, for simulations, organisations read those of "
         "all foreign neighbours of their nodes.",
     )
@@ -113,13 +114,35 @@ class FedSage(FedAvg):
         with one_thread(), torch.no_grad():
             rows = model.generator(inputs, self._sample(org, inputs, turn.number)).cpu().numpy()
             answers = {
-                member: pull(wanted, inputs.missing.dense)
-                for member, wanted in received.get(WANTED, {}).items()
+                member: pull(wanted, inputs.missing.means)
+                for member, wanted in self._wanted(org, received).items()
             }
         return replace(
             update,
             records={**update.records, GENERATED: {_ROWS: rows}, GRADIENTS: answers},
         )
+
+    def _wanted(self, org: "Organisation", received: Records) -> Parameters:
+        """Rows of the others that it is to judge; others than generators make are refused."""
+        wanted, most = received.get(WANTED, {}), self.settings.generated_rows
+        for rows in wanted.values():
+            if not _are_rows(rows, most) or rows.shape[1] != org.shape.features:
+                raise ProtocolError(
+                    f"the message carries {rows.dtype} of shape {rows.shape}, no rows that a "
+                    f"generator makes with generated-rows = {most} of {org.shape.features} "
+                    "features: it was not made by this app's server"
+                )
+        return wanted
+
+    def _generated(self, name: str, records: Records) -> NDArray[Any]:
+        """Rows that a member's generator made."""
+        rows, most = records.get(GENERATED, {}).get(_ROWS), self.settings.generated_rows
+        if rows is None or not _are_rows(rows, most):
+            raise RunError(
+                f"{name} returned no rows of its generator, {most} at most and of finite numbers: "
+                "let all organisations run one version"
+            )
+        return rows
 
     def _sample(self, org: "Organisation", inputs: "GraphTensors", number: int) -> "Tensor":
         """Nodes whose generated rows leave in a round; the same when it is asked again."""
@@ -153,11 +176,17 @@ class FedSage(FedAvg):
         for name, records in updates.items():
             own = {k: v for k, v in records[MODEL].items() if k.startswith(GENERATOR)}
             kept[name] = own
-        rows = {name: records[GENERATED][_ROWS] for name, records in updates.items()}
+        rows = {name: self._generated(name, records) for name, records in updates.items()}
         gradients = {
             name: _added(name, asked, updates) for name, asked in before.items() if name in updates
         }
         return State(mean, (kept, rows, gradients))
+
+
+def _are_rows(rows: NDArray[Any], most: int) -> bool:
+    """Whether an array holds rows as a generator makes them."""
+    is_table = rows.ndim == 2 and len(rows) <= most and rows.dtype.kind == "f"
+    return bool(is_table and np.isfinite(rows).all())
 
 
 def _added(member: str, asked: NDArray[Any], updates: Mapping[str, Records]) -> NDArray[np.float32]:

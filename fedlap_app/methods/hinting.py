@@ -1,10 +1,12 @@
 """Methods whose organisations tell the server something of themselves beside their models."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedlap_app.errors import RunError
 from fedlap_app.knobs import keys_of
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 HINT = "hint"
 """The record of what they tell."""
+LARGEST = 1e15
+"""What no number of it may reach."""
 
 
 class Hinting(FedAvg):
@@ -44,13 +48,24 @@ class Hinting(FedAvg):
             hint = self.hint(org, turn)
         return replace(update, records={**update.records, HINT: hint})
 
-    def hint_of(self, member: str, records: Records) -> Parameters:
-        """What a member told, checked."""
-        hint = records.get(HINT, {})
-        finite = all(np.isfinite(value).all() for value in hint.values())
-        if sorted(hint) != sorted(self.hints) or not finite:
-            raise RunError(
-                f"{member} returned no {', '.join(self.hints)} of finite numbers: let all "
-                "organisations run one version"
-            )
-        return hint
+    def hints_of(self, updates: Mapping[str, Records]) -> list[Parameters]:
+        """What the members told, in the order of their names, checked."""
+        found: list[Parameters] = []
+        for member in sorted(updates):
+            hint = updates[member].get(HINT, {})
+            fit = sorted(hint) == sorted(self.hints) and all(map(_is_hint, hint.values()))
+            if fit and found:
+                fit = all(hint[name].shape == value.shape for name, value in found[0].items())
+            if not fit:
+                raise RunError(
+                    f"{member} returned no {', '.join(self.hints)} of finite numbers, as many as "
+                    "the others: let all organisations run one version"
+                )
+            found.append(hint)
+        return found
+
+
+def _is_hint(value: NDArray[Any]) -> bool:
+    """Whether an array is some numbers that products of two can hold."""
+    is_row = value.ndim == 1 and value.size > 0 and value.dtype.kind == "f"
+    return bool(is_row and (np.abs(value) < LARGEST).all())

@@ -35,7 +35,7 @@ class Personal(Hinting):
     def join(self, state: State, mean: Parameters, updates: Mapping[str, Records]) -> State:
         """A mean for each organisation that answered; the others keep theirs."""
         names = sorted(updates)
-        hints = [self.hint_of(name, updates[name]) for name in names]
+        hints = self.hints_of(updates)
         models = [updates[name][MODEL] for name in names]
         means = {
             name: self._mixed(share, models, at)

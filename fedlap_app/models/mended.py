@@ -21,8 +21,13 @@ from fedlap_app.models.specs import ModelSpec
 from fedlap_app.models.start import linear
 from fedlap_app.models.tensors import GraphTensors, Missing
 
-NEAREST = 5
-"""Own nodes whose mean a generated row is drawn to, so that no gradient points to a single one."""
+GROUP = 5
+"""Own nodes, at least, whose mean a generated row is drawn to.
+
+No node is in two groups: whoever sends rows of its choice learns these means at most, and no
+difference of two of them is that of single nodes.
+"""
+_BLOCK = 2_000  # nodes that are grouped among themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +110,7 @@ def with_missing(tensors: GraphTensors, part: Subgraph) -> GraphTensors:
     dense = tensors.x.times(torch.eye(width, device=tensors.device))[: part.num_nodes]
     nodes = torch.from_numpy(_cut(part)[0]).to(tensors.device)
     edges = torch.from_numpy(np.array(part.intra_edges[0])).to(tensors.device)
-    return replace(tensors, missing=Missing(nodes, dense, edges))
+    return replace(tensors, missing=Missing(nodes, dense, edges, group_means(dense)))
 
 
 def _cut(part: Subgraph) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -142,11 +147,28 @@ def grown(part: Subgraph) -> Subgraph:
     )
 
 
-def pull(rows: NDArray[np.float32], own: Tensor) -> NDArray[np.float32]:
-    """Gradient of the mean squared distance of rows to the mean of the nearest own nodes."""
+def group_means(own: Tensor) -> Tensor:
+    """Means of disjoint groups of nodes that lie near each other; none of fewer than `GROUP`."""
+    found = []
+    for start in range(0, len(own), _BLOCK):
+        block = own[start : start + _BLOCK]
+        left = torch.arange(len(block), device=own.device)
+        while len(left) >= GROUP:
+            count = GROUP if len(left) >= 2 * GROUP else len(left)
+            gaps = (block[left] - block[left[0]]).square().sum(dim=1)
+            order = gaps.argsort(stable=True)
+            found.append(block[left[order[:count]]].mean(dim=0))
+            left = left[order[count:].sort().values]
+    return torch.stack(found) if found else own[:0]
+
+
+def pull(rows: NDArray[np.float32], means: Tensor) -> NDArray[np.float32]:
+    """Gradient of the mean squared distance of rows to the nearest mean of a group of own nodes."""
+    if not len(means):
+        return np.zeros_like(rows)
     with torch.no_grad():
-        asked = torch.from_numpy(np.array(rows, dtype=np.float32)).to(own.device)
-        near = torch.cdist(asked, own).topk(min(NEAREST, len(own)), largest=False).indices
-        gradient = 2.0 * (asked - own[near].mean(dim=1)) / own.shape[1] / max(len(asked), 1)
+        asked = torch.from_numpy(np.array(rows, dtype=np.float32)).to(means.device)
+        near = torch.cdist(asked, means).argmin(dim=1)
+        gradient = 2.0 * (asked - means[near]) / means.shape[1] / max(len(asked), 1)
     found: NDArray[np.float32] = gradient.cpu().numpy()
     return found

@@ -217,6 +217,12 @@ class AveragingOptions(Options):
         "labelled", "what an organisation's model is weighted by", choices=("labelled", "nodes"),
         advanced=True,
     )  # fmt: skip
+    largest_weight: int = knob(
+        0, "nodes that an organisation's model is weighted by at most; 0: no limit",
+        more="A sum of weights above that of so many organisations is refused, so that none makes "
+        "those of the others vanish by a weight of its choice. With 1 all count alike.",
+        low=0, high=1_000_000_000, advanced=True,
+    )  # fmt: skip
     optimizer_at: str = knob(
         "client",
         "who takes the optimiser's steps; server: with averaged gradients",

@@ -37,11 +37,14 @@ class Missing:
         (n, d) features as the network reads them.
     edges : Tensor
         (2, E) internal edges.
+    means : Tensor
+        Means of groups of own nodes, by which rows of others are judged.
     """
 
     nodes: Tensor
     dense: Tensor
     edges: Tensor
+    means: Tensor
 
 
 @dataclass(frozen=True, eq=False)

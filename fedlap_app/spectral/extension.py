@@ -4,7 +4,8 @@ An eigenvector u of the normalised Laplacian to a small eigenvalue says nearly t
 neighbours once it is divided by the roots of their degrees. So a new node v gets
 sqrt(d_v) * mean of u_w / sqrt(d_w) over all its neighbours w, each counted once. The row of a
 foreign neighbour stays with its organisation; in its place stands the mean over those of the own
-nodes that are its neighbours as well. Nothing is asked of anybody.
+nodes that are its neighbours as well. Nothing is asked of anybody. Where a sealed sum over the
+foreign neighbours' rows was asked for, it stands there.
 """
 
 from dataclasses import dataclass
@@ -56,6 +57,20 @@ class Rows:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What foreign neighbours said of own nodes.
+
+    Attributes
+    ----------
+    sums : (n, rank) of their rows, each divided by what its node's rows are divided by.
+    counts : (n,) how many of them have a row.
+    """
+
+    sums: Array
+    counts: Array
+
+
 def links_of(part: Subgraph, operator: str) -> Any:  # noqa: ANN401
     """CSR (n, n + m): whose rows say something about whose; own nodes first, then foreign ones.
 
@@ -92,6 +107,7 @@ def extend(
     old: Array,
     new: Array,
     held: Bools | None = None,
+    heard: Heard | None = None,
 ) -> Rows:
     """Fill in the rows that are missing.
 
@@ -106,8 +122,10 @@ def extend(
         is multiplied by, as of now.
     held
         Which rows there are (default: those of the basis); others came from neighbours before.
+    heard
+        What foreign neighbours said (default: nobody asked them).
     """
-    links = _unweighted(links)
+    links = unweighted(links)
     held = np.asarray(computed if held is None else held)
     known = np.array(held)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -115,7 +133,7 @@ def extend(
     while not known.all():
         # A node whose neighbours are all new waits for their rows.
         missing = np.flatnonzero(~known)
-        means, found = neighbour_means(plain, known, links, missing)
+        means, found = neighbour_means(plain, known, links, missing, heard)
         if not found.any():
             break
         plain[missing[found]] = means[found]
@@ -141,7 +159,7 @@ def left_out(U: Array, links: Any, nodes: Ints, scale: Array) -> tuple[Array, Bo
     known = scale > 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         plain = np.where(known[:, None], U / scale[:, None], 0.0)
-    means, found = neighbour_means(plain, known, _unweighted(links), nodes)
+    means, found = neighbour_means(plain, known, unweighted(links), nodes)
     return means * scale[nodes, None], found
 
 
@@ -150,16 +168,34 @@ def neighbour_means(
     known: Bools,
     links: Any,  # noqa: ANN401
     nodes: Ints,
+    heard: Heard | None = None,
 ) -> tuple[Array, Bools]:
     """Means over the neighbours of some nodes, and whether a node has a neighbour that counts.
 
     A node's own row counts nowhere, not even in what its foreign neighbours would say.
     """
+    own = links[nodes][:, : links.shape[0]]
+    if heard is None:
+        total, count = _relayed(plain, known, links, nodes)
+    else:
+        total, count = heard.sums[nodes], heard.counts[nodes]
+    total = total + own @ np.where(known[:, None], plain, 0.0)
+    count = count + own @ known.astype(np.float64)
+    means = np.divide(total, count[:, None], where=count[:, None] > 0.0, out=np.zeros_like(total))
+    return means, count > 0.0
+
+
+def _relayed(
+    plain: Array,
+    known: Bools,
+    links: Any,  # noqa: ANN401
+    nodes: Ints,
+) -> tuple[Array, Array]:
+    """What own neighbours of foreign neighbours say in their place, and how many are spoken for."""
     size = links.shape[0]
-    wanted = links[nodes]
-    own = wanted[:, :size]
-    heard = np.unique(wanted[:, size:].indices)
-    foreign, back = wanted[:, size + heard], links[:, size + heard].T.tocsr()
+    wanted = links[nodes][:, size:]
+    heard = np.unique(wanted.indices)
+    foreign, back = wanted[:, heard], links[:, size + heard].T.tocsr()
     told = np.where(known[:, None], plain, 0.0)
     sums, counts = back @ told, back @ known.astype(np.float64)
     # What is said about a node by itself is taken out of the sum over the foreign node's sides.
@@ -170,14 +206,12 @@ def neighbour_means(
     weight = np.divide(1.0, others, where=says, out=np.zeros_like(others))
     relayed = ends.copy()
     relayed.data = weight
-    total = own @ told + relayed.tocsr() @ sums
+    total = relayed.tocsr() @ sums
     total -= (mine * np.bincount(ends.row, weight, len(nodes)))[:, None] * plain[nodes]
-    count = own @ known.astype(np.float64) + np.bincount(ends.row[says], minlength=len(nodes))
-    means = np.divide(total, count[:, None], where=count[:, None] > 0.0, out=np.zeros_like(total))
-    return means, count > 0.0
+    return total, np.bincount(ends.row[says], minlength=len(nodes)).astype(np.float64)
 
 
-def _unweighted(links: Any) -> Any:  # noqa: ANN401
+def unweighted(links: Any) -> Any:  # noqa: ANN401
     """Every neighbour counted once, nobody its own."""
     plain = links.copy()
     plain.data = np.ones_like(plain.data, dtype=np.float64)

@@ -40,6 +40,11 @@ class BasisOptions(Options):
         False, "take that basis as it is, with rows for new nodes from their neighbours'",
         advanced=True,
     )  # fmt: skip
+    exchange_rows: bool = knob(
+        False,
+        "get rows of new nodes, and of those who joined, from a sealed sum over all neighbours",
+        advanced=True,
+    )
     block: int = knob(10, "vectors that are exchanged at once", low=1, high=1_000, advanced=True)
 
     def __post_init__(self) -> None:
@@ -53,6 +58,15 @@ class BasisOptions(Options):
         if self.keep_basis and not self.start_basis:
             raise ConfigError(
                 "keep-basis = true keeps no basis without one: name its job in start-basis"
+            )
+        if self.exchange_rows and not self.start_basis:
+            raise ConfigError(
+                "exchange-rows = true sums rows of an old basis: name its job in start-basis"
+            )
+        if self.exchange_rows and self.operator == "directed":
+            raise ConfigError(
+                "exchange-rows = true sums over neighbours, and rows of operator = 'directed' are "
+                "not alike at neighbours: leave it out"
             )
         if self.start_basis and not self.start_basis.isalnum():
             raise ConfigError(

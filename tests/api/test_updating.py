@@ -75,6 +75,53 @@ def test_a_cold_update_is_a_run_of_its_own(earlier):
     assert np.array_equal(cold.basis("bank-01").U, fedlap.train(now, **SMALL).basis("bank-01").U)
 
 
+def test_a_week_of_changes_members_and_predictions(earlier, tmp_path):
+    """Every day accounts come and are predicted; two updates; one joins, later one leaves."""
+    now, _, _ = earlier
+    rng = np.random.default_rng(0)
+    arrivals = {
+        day: np.concatenate([rng.choice(part.ids, size=1) for part in now]) for day in range(1, 8)
+    }
+
+    def on(day, names):
+        away = [part.ids for part in now if part.name not in names]
+        gone = np.concatenate([*(arrivals[d] for d in arrivals if d > day), *away])
+        return in_memory([without(part, gone) for part in now if part.name in names], seed=0)
+
+    two, three = ("bank-00", "bank-01"), ("bank-00", "bank-01", "bank-02")
+    run = fedlap.train(on(0, two), **SMALL, store=tmp_path)
+    took = []
+    for day in arrivals:
+        if day in (3, 6):  # bank-02 joins on the third day, bank-01 leaves on the sixth
+            names = three if day == 3 else ("bank-00", "bank-02")
+            found = fedlap.update(run, on(day, names))
+            run = found.run
+            took.append((found.how, len(run.summary["client_accuracy"])))
+        names = two if day < 3 else three if day < 6 else ("bank-00", "bank-02")
+        for part in on(day, names):
+            said = run.predict(part.name, data=part)
+            assert set(said["id"]) == set(part.ids)
+            assert (said["basis"] == "none").sum() <= said["id"].size // 10
+    assert took == [("warm", 3), ("warm", 2)]
+    assert run.offline["round_trips"] > 0
+
+
+def test_one_that_joined_starts_from_its_neighbours_rows(earlier):
+    now = earlier[0]
+    fewer = in_memory([without(part, now[2].ids) for part in list(now)[:2]], seed=0)
+    first = fedlap.train(fewer, **SMALL)
+    found = fedlap.update(first, now, rounds=1)
+    assert found.how == "warm"
+    U = np.vstack([found.run.basis(part.name).U for part in now])
+    np.testing.assert_allclose(U.T @ U, np.eye(24), atol=1e-6)
+    # Old rows and new ones say the same: nearly no turn is left between them.
+    X = np.vstack([first.basis(part.name).U for part in fewer])
+    near = X.T @ U[: len(X)]
+    assert np.linalg.norm(near - near.T) < 0.2 * np.linalg.norm(near)
+    cold = fedlap.update(first, now, rounds=1, cold=True).run
+    assert found.run.offline["round_trips"] < cold.offline["round_trips"]
+
+
 def test_elsewhere_the_settings_of_a_run_say_where_to_start(earlier):
     _, _, run = earlier
     job = run.offline["job"]
@@ -83,6 +130,10 @@ def test_elsewhere_the_settings_of_a_run_say_where_to_start(earlier):
         assert (settings.start_basis, settings.keep_basis) == (job, keep)
         assert (settings.rounds, settings.vectors, settings.backend) == (3, 24, "mask")
         assert settings.start_model.endswith(str(run.summary["run_id"]))
+    joined = parse_settings(settings_elsewhere(run, joined=True))
+    assert (joined.start_basis, joined.start_model, joined.exchange_rows) == (job, "", True)
+    exchanged = parse_settings(settings_elsewhere(run, keep=True, exchange=True))
+    assert (exchanged.keep_basis, exchanged.exchange_rows) == (True, True)
     cold = parse_settings(settings_elsewhere(run, cold=True))
     assert (cold.start_basis, cold.start_model, cold.rounds) == ("", "", 3)
     with pytest.raises(ConfigError, match="keeps no basis"):

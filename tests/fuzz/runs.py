@@ -36,6 +36,17 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "alone": {"method": "local"},
     "sums": {"method": "fedgcn", "standardise": "together", "fusion": "validation"},
     "personal": {"method": "fedpub", "training_backend": "plain"},
+    "alike": {"method": "fedgta", "training_backend": "plain"},
+    "taught": {"method": "fedtad", "training_backend": "plain"},
+    "mended": {"method": "fedsage+", "training_backend": "plain", "generator_width": 4},
+    "rows": {
+        "method": "fedlap",
+        "training_backend": "plain",
+        "structure_width": 4,
+        "spectral": False,
+    },
+    "walks": {"method": "fedstruct", "structure_width": 4, "walk_steps": 2, "walk_entries": 5},
+    "narrow": {"spectral": False, "method": "fedavg", "training_ring": 16, "largest_weight": 50},
 }
 
 

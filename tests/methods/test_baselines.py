@@ -17,6 +17,7 @@ from fedlap_app.flower.server.parts import Part
 from fedlap_app.graphs.ball import ball_of
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.reach import reach_of, walks
+from fedlap_app.knobs import key_of
 from fedlap_app.methods.base import Schema
 from fedlap_app.methods.hinting import HINT
 from fedlap_app.methods.organisation import Organisation as Real
@@ -25,6 +26,8 @@ from fedlap_app.methods.registry import BUILT_IN, method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.settings import parse_settings
 from fedlap_app.store.folders import Store
+from tests.golden import matrix as golden
+from tests.golden.cells import METHODS as GOLDEN
 
 SMALL = {"rounds": 2, "hidden": "8", "self_training": 0}
 OPTIONS = {
@@ -82,6 +85,22 @@ def test_clients_that_know_nothing_but_their_store_give_the_same_bits(orgs, meth
         again = conduct(run.settings)
     assert len(made) > 3 * len(orgs)
     assert again.history.test_loss.tolist() == run.history.test_loss.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", sorted({*BUILT_IN} - {*GOLDEN}))
+def test_a_process_for_every_message_gives_the_same_bits(method, tmp_path, monkeypatch):
+    """Of the other methods the golden matrix says so."""
+    settings = {"dataset": "banks", "accounts": 240, "clients": 2, "rounds": 1, "hidden": "8",
+                "self-training": 0, "standardise": "none", "training-backend": "plain",
+                "seed": 3, "method": method}  # fmt: skip
+    settings |= {key_of(name): value for name, value in OPTIONS.get(method, {}).items()}
+    found = []
+    for way, place in ((golden.trained, "one"), (golden.run_with_processes, "many")):
+        monkeypatch.setenv("FEDLAP_HOME", str(tmp_path / place / "home"))
+        (tmp_path / place).mkdir()
+        found.append(way(settings, tmp_path / place))
+    assert found[0] == found[1]
 
 
 def test_one_round_of_fedsgd_is_a_step_of_adam_with_the_mean_gradient(orgs):
@@ -319,17 +338,23 @@ def test_generated_rows_are_judged_by_the_others_and_their_sum_comes_back(orgs):
     assert second_state.rest[1]["b"] is rows["b"]
 
 
-def test_a_gradient_draws_a_row_to_the_mean_of_the_nearest_nodes():
+def test_a_gradient_draws_a_row_to_the_mean_of_the_nearest_group():
     import torch
 
-    from fedlap_app.models.mended import NEAREST, pull
+    from fedlap_app.models.mended import GROUP, group_means, pull
 
-    own = torch.from_numpy(np.random.default_rng(0).standard_normal((9, 4), dtype=np.float32))
-    row = np.zeros((1, 4), np.float32)
-    order = np.argsort(np.linalg.norm(own.numpy(), axis=1))[:NEAREST]
-    np.testing.assert_allclose(
-        pull(row, own)[0], -2.0 * own.numpy()[order].mean(axis=0) / 4, rtol=1e-5
-    )
+    rng = np.random.default_rng(0)
+    places = np.repeat(10.0 * np.arange(4), GROUP)[rng.permutation(4 * GROUP)]
+    own = (places[:, None] + rng.normal(size=(places.size, 3), scale=0.1)).astype(np.float32)
+    means = group_means(torch.from_numpy(own))
+    expected = [own[places == 10.0 * at].mean(axis=0) for at in range(4)]
+    np.testing.assert_allclose(sorted(means.tolist()), sorted(map(list, expected)), rtol=1e-5)
+    row = np.full((2, 3), 11.0, np.float32)
+    np.testing.assert_allclose(pull(row, means), (row - expected[1]) / 3, rtol=1e-4)
+    few = torch.from_numpy(own[: GROUP - 1])
+    assert not pull(row, group_means(few)).any()
+    whole = group_means(torch.from_numpy(own[: 2 * GROUP - 1]))
+    np.testing.assert_allclose(whole[0], own[: 2 * GROUP - 1].mean(axis=0), rtol=1e-4, atol=1e-6)
 
 
 def test_a_grown_part_has_a_node_for_the_foreign_neighbours_of_each_node(orgs):

@@ -26,7 +26,9 @@ def of(name: str) -> Iterator[None]:
         raise ProtocolError(f"{name}: {error}") from error
 
 
-def require_update(content: RecordDict, model: Parameters, layout: Layout, sums: int) -> None:
+def require_update(
+    content: RecordDict, model: Parameters, layout: Layout, sums: int, largest_weight: float = 0.0
+) -> None:
     """Refuse a reply to a round whose model or numbers are not those that were asked for.
 
     Parameters
@@ -39,8 +41,16 @@ def require_update(content: RecordDict, model: Parameters, layout: Layout, sums:
         How long the scores of a model are.
     sums
         How many numbers are added beside them.
+    largest_weight
+        What its weight may not pass; 0: no limit.
     """
-    _require_numbers("num-examples", [number(content, "num-examples")], 1)
+    weight = number(content, "num-examples")
+    _require_numbers("num-examples", [weight], 1)
+    if largest_weight and weight > largest_weight:
+        raise ProtocolError(
+            f"it counts for {weight:g} nodes, above largest-weight = {largest_weight:g}: "
+            f"{_EXPECTED}"
+        )
     require_scores(content, layout, choices=choices_of(model))
     told = {"num-examples", "scores", *(("sums",) if sums else ())}
     if content["metrics"].keys() != told:

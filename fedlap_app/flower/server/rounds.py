@@ -57,12 +57,12 @@ class Rounds:
         messages = [Message(content, node, "train") for node, content in contents.items()]
         timeout = self.method.settings.step_timeout
         found: dict[str, RecordDict] = {}
-        sums = self.method.num_sums(state.model)
+        sums, most = self.method.num_sums(state.model), self.method.settings.largest_weight
         for reply in self.grid.send_and_receive(messages, timeout=timeout):
             name = self.grid.name_of(reply)
             with replies.of(name):
                 sent = records_in(contents[reply.metadata.src_node_id], MODEL)[MODEL]
-                replies.require_update(reply.content, sent, self.layout, sums)
+                replies.require_update(reply.content, sent, self.layout, sums, most)
             found[name] = reply.content
         return found
 

@@ -23,6 +23,7 @@ from fedlap_app.spectral.solvers import Round, SolverSettings, planned_solver, s
 from fedlap_app.sums.job.bases import Bases, BasisFacts, FinishedBasis
 from fedlap_app.sums.program import Extent, Footprint, Program, Site
 from fedlap_app.sums.programs.krylov_half import QUALITY, KrylovHalf
+from fedlap_app.sums.programs.row_exchange import MORE
 
 if TYPE_CHECKING:
     from fedlap_app.sums.job.spec import OfflineSpec
@@ -48,7 +49,9 @@ class Krylov(Program):
     start
         Job whose basis is the start; empty: random vectors.
     keep_start
-        Whether that basis is taken as it is, without a sum.
+        Whether that basis is taken as it is, without a product of its vectors.
+    exchange_rows
+        Whether nodes without a row get one from a sealed sum over all their neighbours.
     """
 
     operator: str
@@ -61,6 +64,7 @@ class Krylov(Program):
     regulariser: float
     start: str = ""
     keep_start: bool = False
+    exchange_rows: bool = False
 
     name: ClassVar[str] = "krylov"
     solution: ClassVar[str] = "ritz"
@@ -80,6 +84,7 @@ class Krylov(Program):
             regulariser=settings.regulariser,
             start=settings.start_basis,
             keep_start=settings.keep_basis,
+            exchange_rows=settings.exchange_rows,
         )
 
     def agreed(self) -> dict[str, Any]:
@@ -87,6 +92,8 @@ class Krylov(Program):
         found = {**asdict(self), "rows": False}
         if not self.start:  # bases of a version that knew of no other start are found by the rest
             del found["start"], found["keep_start"]
+        if not self.exchange_rows:
+            del found["exchange_rows"]
         return found
 
     @property
@@ -134,11 +141,15 @@ class Krylov(Program):
         """What the solver needs to know, with the error of a sum."""
         return SolverSettings(self.budget, self.block, noise, self._old)
 
+    def averaging_of(self, mean_degree: float) -> Averaging:
+        """How rows of a basis of a graph with this mean degree are extended to other nodes."""
+        if self.operator == "regularised":
+            return Averaging(self.operator, self.shift or mean_degree)
+        return Averaging(self.operator, self.loops)
+
     def averaging(self, facts: BasisFacts) -> Averaging:
         """How rows of the basis are extended to nodes that have none."""
-        if self.operator == "regularised":
-            return Averaging(self.operator, self.shift or facts.mean_degree)
-        return Averaging(self.operator, self.loops)
+        return self.averaging_of(facts.mean_degree)
 
     def fitted(self, basis: FinishedBasis, part: Subgraph) -> Rows:
         """Rows of a basis for the nodes that a part has now."""
@@ -146,19 +157,24 @@ class Krylov(Program):
             return basis.rows
         return self.averaging(basis.facts).fit(part, basis.graph, basis.rows)
 
+    def find_start(self, part: Subgraph, root: Path) -> FinishedBasis | None:
+        """The basis to start from, if an organisation's store has it."""
+        return Bases(root / self.kept_as).of_job(self.start, part)
+
     def start_of(self, part: Subgraph, root: Path) -> FinishedBasis:
         """The basis to start from, as an organisation's store has it."""
-        found = Bases(root / self.kept_as).of_job(self.start, part)
+        found = self.find_start(part, root)
         if found is None:
             raise RunError(
                 f"its store holds no basis of job {self.start} for any of its nodes, from which "
-                "start-basis lets the iteration start: leave start-basis out"
+                "start-basis lets the iteration start: leave start-basis out, or set "
+                "exchange-rows, which brings rows to those who joined"
             )
         return found
 
     def prepare(self, part: Subgraph, root: Path, spec: str, data: str, *, durable: bool) -> None:
         """Keep the old basis for the data of now, if that is what was asked for."""
-        if not self.keep_start:
+        if not self.keep_start or self.exchange_rows:
             return
         bases = self.results(root, durable=durable)
         if any((facts.data, facts.spec) == (data, spec) for facts in bases.facts()):
@@ -208,6 +224,10 @@ class Krylov(Program):
         """The totals, then the solver's rounds."""
         vectors = self._found(extent)
         yield Round(0, totals_of.LENGTH)
+        if self.exchange_rows:
+            yield Round(self.kept + 1, self.kept + MORE)
+        if self.exchange_rows and self.keep_start:
+            return
         yield from schedule(
             self.solver,
             self._solver_of(vectors),
@@ -217,12 +237,21 @@ class Krylov(Program):
 
     def columns(self, extent: Extent) -> int:
         """All vectors with their products, whether the graph has so many or not."""
-        return self.budget * self.products
+        extended = (self.kept + 1) * self.exchange_rows
+        if self.keep_start and self.exchange_rows:
+            return extended
+        return self.budget * self.products + extended
 
     def describe(self, extent: Extent) -> str:
         """Operator, vectors, blocks and solver."""
         if self.start:
-            return f"{self.operator}, {self.budget} vectors in two blocks, from basis {self.start}"
+            more = f", {self.kept + 1} columns of rows for new nodes" if self.exchange_rows else ""
+            if self.keep_start:
+                return f"{self.operator}, basis {self.start} as it is{more}"
+            return (
+                f"{self.operator}, {self.budget} vectors in two blocks, from basis {self.start}"
+                f"{more}"
+            )
         return (
             f"{self.operator}, {self.vectors} vectors in blocks of {self.block}, {self.solver}, "
             "if no direction is lost"
@@ -234,6 +263,8 @@ class Krylov(Program):
 
     def solution_bytes(self, extent: Extent) -> tuple[int, ...]:
         """Eigenvectors of the small problem, eigenvalues, and two measures of quality."""
+        if self.keep_start:
+            return 0, _NUMBER * self.kept, QUALITY.size
         vectors = self._found(extent)
         kept = min(self.kept, vectors)
         return _NUMBER * vectors * kept, _NUMBER * kept, QUALITY.size
@@ -268,6 +299,12 @@ class Krylov(Program):
                 "The start is an old basis. Its rows are known, so that the difference to what "
                 "was exchanged for it tells, for every own node, what changed among its foreign "
                 "neighbours; where nothing changed the vectors of both bases add up."
+            )
+        if self.exchange_rows:
+            says.append(
+                "For its nodes that came since, an organisation learns the sum of their foreign "
+                "neighbours' rows of the old basis, and how many these are; the sum over one "
+                "neighbour is that neighbour's row. Who joined learns the old eigenvalues."
             )
         return {
             "says": says,

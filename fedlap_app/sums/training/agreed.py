@@ -9,7 +9,7 @@ from fedlap_app.sums.header import Place
 from fedlap_app.sums.kdf import digest
 from fedlap_app.sums.training.covers import MASK
 from fedlap_app.sums.training.noise import Noise
-from fedlap_app.sums.training.shape import SumShape
+from fedlap_app.sums.training.shape import SCORE_BITS, SumShape
 
 WEIGHTS = "training weights"
 WEIGHT_SUM = SumShape((), 1)
@@ -70,6 +70,8 @@ class Agreed:
         Members without whom nothing is summed.
     noise
         Clipping and noise of every change; None: there is none.
+    largest_weight
+        What no weight may pass; 0: no limit.
     backend
         What hides sums from the server; the settings of the run have it, too.
     """
@@ -81,6 +83,7 @@ class Agreed:
     largest_step: float
     min_clients: int = 0
     noise: Noise | None = None
+    largest_weight: float = 0.0
     backend: str = MASK
 
     @property
@@ -88,13 +91,33 @@ class Agreed:
         """Hash of all of it."""
         facts = (self.stages, self.rounds, self.min_clients, repr(self.largest_step))
         noise = () if self.noise is None else (repr(self.noise),)
-        return digest("training job", self.run, self.shape.digest, *facts, *noise)
+        capped = (repr(self.largest_weight),) if self.largest_weight else ()
+        return digest("training job", self.run, self.shape.digest, *facts, *noise, *capped)
 
     def shape_of(self, turn: Turn) -> SumShape:
         """What the sum of a turn holds."""
         if turn.number <= self.rounds:  # scales of narrow numbers follow from the sum before
             return self.shape.wide if turn.number == 1 else self.shape
         return self.shape.without_parameters
+
+    def require_weights(self, total: float, own: float, members: Sequence[str]) -> None:
+        """Refuse a sum of the weights of some members that cannot be theirs.
+
+        Sums hide single weights: one that is too large shows as far as the others leave no room.
+        """
+        room = len(members) * 2.0**-SCORE_BITS
+        if not total > 0:
+            raise ProtocolError("The members have nothing to train on; label some nodes.")
+        if total < own - room:
+            raise ProtocolError(
+                "The weights of all members together are below the own one; they were altered."
+            )
+        if self.largest_weight and total > len(members) * self.largest_weight + room:
+            raise ProtocolError(
+                f"The weights of {len(members)} members together are above {len(members)} times "
+                f"largest-weight = {self.largest_weight:g}; one of them counts for more than was "
+                "agreed, or runs another release: find out who, and start a new run without it."
+            )
 
     def require_planned(self, turn: Turn) -> None:
         """Refuse what was not agreed."""

@@ -21,7 +21,7 @@ from fedlap_app.sums.training.agreed import WEIGHT_SUM, Agreed, Limits, Turn, we
 from fedlap_app.sums.training.publication import Counts, counts_place, counts_shape, part
 from fedlap_app.sums.training.records import Listed, Records, Settled
 from fedlap_app.sums.training.sealing import Sealer
-from fedlap_app.sums.training.shape import NOTHING, SCORE_BITS, Floats, Named, SumShape
+from fedlap_app.sums.training.shape import NOTHING, Floats, Named, SumShape
 from fedlap_app.sums.transcript import Transcript
 
 _hashed: "deque[tuple[Data, bytes]]" = deque(maxlen=2)
@@ -153,12 +153,7 @@ class TrainingJob:
         place = weights_place(listed.stage, listed.number)
         words = self._sealer.open(data, place, listed.members, WEIGHT_SUM, listed.chain)
         total = float(WEIGHT_SUM.totals(words)[0])
-        if not total > 0:
-            raise ProtocolError("The members have nothing to train on; label some nodes.")
-        if total < listed.weight - len(listed.members) * 2.0**-SCORE_BITS:
-            raise ProtocolError(
-                "The weights of all members together are below the own one; they were altered."
-            )
+        self.agreed.require_weights(total, listed.weight, listed.members)
         if not listed.total:
             self._records.keep_list(replace(listed, total=total), self._records.weighed)
 
