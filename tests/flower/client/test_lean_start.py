@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-HEAVY = ("torch", "torch_geometric", "pandas", "sklearn", "matplotlib", "networkx", "ray")
+HEAVY = (
+    "torch",
+    "torch_geometric",
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "networkx",
+    "ray",
+    "sqlalchemy",
+)
 
 _PHASE = """
 import sys
