@@ -144,6 +144,14 @@ def _room(way: str) -> tuple[int, str]:
     return found
 
 
+def _leave_room() -> None:
+    """Let a process that was forked have a file of its own: its siblings write into the other."""
+    _LOCAL.room = None
+
+
+os.register_at_fork(after_in_child=_leave_room)
+
+
 def _file_in_memory() -> tuple[int, str]:
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("seal", os.MFD_CLOEXEC)
