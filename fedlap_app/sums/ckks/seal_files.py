@@ -145,8 +145,9 @@ def _room(way: str) -> tuple[int, str]:
 
 
 def _leave_room() -> None:
-    """Let a process that was forked have a file of its own: its siblings write into the other."""
-    _LOCAL.room = None
+    """Let a process that was forked have files of its own: its siblings write into the others."""
+    for way in (_INTO, _OUT_OF):
+        setattr(_LOCAL, way, None)
 
 
 os.register_at_fork(after_in_child=_leave_room)
