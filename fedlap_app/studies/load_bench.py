@@ -5,9 +5,11 @@ the other, as they arrive. What pads take at a member is measured beside it, sin
 members shares one.
 """
 
+import multiprocessing
+import resource
 import time
-import tracemalloc
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +61,9 @@ class Load:
     parameters: int
 
 
+Work = Callable[[Load, tuple[str, ...]], int]
+
+
 def bench_load(
     load: Load, counts: Sequence[int], say: Say = lambda text: None
 ) -> list[dict[str, Any]]:
@@ -82,24 +87,29 @@ def bench_load(
         rows.append(
             {
                 "organisations": count,
-                **_measured("step", lambda names=names: _step(load, names)),  # type: ignore[misc]
-                **_measured("round", lambda names=names: _round(load, names)),  # type: ignore[misc]
+                **_measured("step", _step, load, names),
+                **_measured("round", _round, load, names),
                 "pad_seconds": _pads(load, names),
             }
         )
     return rows
 
 
-def _measured(name: str, run: Callable[[], int]) -> dict[str, float]:
-    """Seconds, megabytes that came, and the most memory that was held at once."""
-    tracemalloc.start()
-    started = time.perf_counter()
-    came = run()
-    seconds = time.perf_counter() - started
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+def _measured(name: str, work: Work, load: Load, names: tuple[str, ...]) -> dict[str, float]:
+    """Seconds, megabytes that came, and the most memory of a process that does nothing else."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        came, seconds, peak = pool.submit(_alone, work, load, names).result()
     values = {"seconds": seconds, "megabytes": came / 1e6, "peak": peak / 1e6}
     return {f"{name}_{key}": value for key, value in values.items()}
+
+
+def _alone(work: Work, load: Load, names: tuple[str, ...]) -> tuple[int, float, int]:
+    """What a fresh process measures: bytes that came, processor seconds, bytes of memory."""
+    started = time.process_time()
+    came = work(load, names)
+    seconds = time.process_time() - started
+    return came, seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _step(load: Load, names: tuple[str, ...]) -> int:
@@ -152,16 +162,16 @@ def _pads(load: Load, names: tuple[str, ...]) -> float:
     keys = KeyRing(me, names, _JOB, _MEMBERS, roots, group_key=bytes(32))
     words = np.zeros(load.parameters // 2 + _SMALL, dtype=np.uint64)
     plus, minus = signed_partners(me, names)
-    started = time.perf_counter()
+    started = time.process_time()
     Pads(keys).change(words, Place("training", 1), "", add=plus, subtract=minus)
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def table_of(load: Load, rows: Sequence[dict[str, Any]]) -> str:
     """The report as text."""
     head = (
         f"{load.nodes:,} nodes, {load.columns} columns a step, {load.parameters:,} parameters, "
-        "back end mask; seconds of this process"
+        "back end mask; processor seconds and memory of a process"
     )
     return "\n".join([head, *lines_of(_COLUMNS, rows, _cell)])
 
