@@ -70,6 +70,7 @@ browser: setup  ## open reports in Chromium, which is installed where it is miss
 	FEDLAP_BROWSER=$$(command -v chromium) $(BIN)/python -m pytest -m browser
 
 screenshots: setup  ## write docs/images anew
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[browser]"
 	FEDLAP_BROWSER=$$(command -v chromium) $(BIN)/python docs/screenshots.py
 
 bench: setup  ## measure what the in-process grid costs

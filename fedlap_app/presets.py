@@ -1,11 +1,11 @@
 """Preset files: settings in TOML, for `flwr run --run-config` and `fedlap train --conf` alike."""
 
+import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.knobs import nearest
 
 _FOLDERS = (Path("conf"), Path(__file__).parents[1] / "conf")
 
@@ -37,9 +37,10 @@ def _file_of(path: Path) -> Path:
     asked = path.as_posix().removesuffix(".toml").removeprefix(f"{_FOLDERS[0].as_posix()}/")
     if asked in known and path.suffix in ("", ".toml") and path.parts[0] != "..":
         return known[asked]
-    told = f": the nearest one is {nearest(asked, known)}" if known else ""
+    near = difflib.get_close_matches(asked, known, 1)
+    told = f"the nearest one is {near[0]}" if near else f"there are {', '.join(known) or 'none'}"
     raise ConfigError(
-        f"there is no preset file {path}{told}; name a file, or one of the folder conf/"
+        f"there is no preset file {path}: {told}; name a file, or one of the folder conf/"
     )
 
 

@@ -69,7 +69,8 @@ class OperationOptions(Options):
         600.0, "seconds to wait for the replies of one step", low=1.0, private=True, advanced=True
     )
     processes: int = knob(
-        1, "processes that the organisations of a run in one place share; same result", low=1,
+        0, "processes that the organisations of a run in one place share; same result", low=0,
+        more="0 is one, and for the commands `train` and `tune` one for each core of the machine.",
         high=256, private=True, advanced=True,
     )  # fmt: skip
     run_dir: str = knob(
@@ -156,6 +157,10 @@ class Settings(
         """Sealed sums before the first round."""
         own = method_class(self.method).needs(self)
         return (*own, Krylov.name) if self.spectral and Krylov.name not in own else own
+
+    def asked_program(self, named: str) -> str:
+        """A program that is named, else the first one before training; empty: there is none."""
+        return named or next(iter(self.needed_programs), "")
 
     @property
     def summed_moments(self) -> bool:

@@ -160,7 +160,7 @@ def load(
     neighbours
         Nearest neighbours in the data set "digits".
     split_seed
-        Decides the split alone; -1: `seed` does.
+        Decides the split alone, drawn as torch's `random_split` does; -1: `seed` does.
     """
     from fedlap_app.flower.grids.in_process import DEFAULT_CLIENTS
 

@@ -73,8 +73,8 @@ def train(
 ) -> Run:
     """Train one node classifier over organisations, all of them in this process.
 
-    The result is that of ``fedlap train`` with the same settings: to the last bit, except for the
-    noise of ciphertexts with ``backend="ckks"``. Nothing is printed or logged, and several threads
+    The result is that of ``fedlap train`` with the same settings: to the last bit,
+    except with ``profile="tenseal-default"``. Nothing is printed or logged, and several threads
     and processes may train at the same time.
 
     Parameters

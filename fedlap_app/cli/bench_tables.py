@@ -1,6 +1,7 @@
 """`fedlap bench table1` and its like: the paper's tables and figures, measured here."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from fedlap_app.cli.voice import say, set_verbosity, terminated_like_interrupted
 from fedlap_app.errors import ConfigError
 
 _TRUNCATION = "truncation"
+_MOST_JOBS = 8  # by default: each holds a graph and all of its organisations
 _OPTIONS = (
     click.option("--datasets", help="list of data sets (default: those of the table)"),
     click.option("--methods", help="list of systems, or all (default: those of the table)"),
@@ -18,7 +20,11 @@ _OPTIONS = (
     click.option(
         "--seed-start", type=click.IntRange(0, 2**63 - 1), default=0, help="the first seed"
     ),
-    click.option("--jobs", type=click.IntRange(min=1), default=1, help="trainings side by side"),
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        help=f"trainings side by side (default: one for each processor, at most {_MOST_JOBS})",
+    ),
     click.option(
         "--out",
         type=click.Path(path_type=Path, file_okay=False),
@@ -55,7 +61,7 @@ def _command(name: str, title: str, experiments: tuple[str, ...]) -> click.Comma
         clients: str | None,
         seeds: int,
         seed_start: int,
-        jobs: int,
+        jobs: int | None,
         out: Path,
         protocol: str,
         as_json: bool,
@@ -79,7 +85,7 @@ def _command(name: str, title: str, experiments: tuple[str, ...]) -> click.Comma
                     seeds=range(seed_start, seed_start + seeds),
                     datasets=_listed(datasets),
                     methods=_listed(methods),
-                    jobs=jobs,
+                    jobs=jobs or min(os.cpu_count() or 1, _MOST_JOBS),
                     say=say,
                 )
                 click.echo(json.dumps(report, indent=1) if as_json else markdown(report))
@@ -91,7 +97,7 @@ def _command(name: str, title: str, experiments: tuple[str, ...]) -> click.Comma
         "CSV, JSON, Markdown, LaTeX, PNG and SVG. A run that is stopped loses at most the cells "
         "in progress."
     )
-    example = f"Example: fedlap bench {name} --datasets cora --seeds 1 --methods all --jobs 2"
+    example = f"Example: fedlap bench {name} --datasets cora --seeds 1 --methods all"
     return _with_options(click.command(name, epilog=example)(run))
 
 

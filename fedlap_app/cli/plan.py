@@ -89,25 +89,14 @@ def plan(
 
 
 def _text(report: dict[str, Any], *, in_process: bool) -> str:
-    plans = report["backends"]
-    about = "" if report["exact"] else "about "
-    lines = [
-        f"{report['dataset'] or 'equal parts'}, {report['nodes']} nodes, {report['clients']} "
-        f"organisations: {report['about']}",
-        f"round trips: {about}{report['round_trips']} and {report['handshake_round_trips']} "
-        "in the handshake",
-        "",
-        f"{'':32}" + "".join(f"{backend:>17}" for backend in plans),
-    ]
-    for label, key, scale, unit in _ROWS:
-        cells = "".join(f"{_value(plans[b], key) * scale:>14.2f} {unit:<2}" for b in plans)
-        lines.append(f"{label:<32}{cells}".rstrip())
     where = (
-        "all parties one after the other in this process"
-        if in_process
-        else f"all parties side by side, {report['round_trip_seconds']:g} s a round trip"
+        f"{report['dataset'] or 'equal parts'}, {report['nodes']} nodes, {report['clients']} "
+        "organisations: "
     )
-    lines += ["", f"Seconds are estimates from a calibration of this machine: {where}."]
+    if report["backends"]:
+        lines = _sums(report, where, in_process=in_process)
+    else:
+        lines = [f"{where}{report['method']} has no sums before training", ""]
     training = report.get("training", {})
     if "parameters" in training:
         lines.append(
@@ -125,9 +114,31 @@ def _text(report: dict[str, Any], *, in_process: bool) -> str:
             f"{counted(training['rounds'], 'round')} at most {training['seconds']:.0f} s. "
             f"Most of it is {training['bottleneck']}: {training['advice']}."
         )
-    if not report["exact"]:
+    if not report.get("exact", True):
         lines.append("The graph has no more nodes than vectors: the phase may end earlier.")
     return "\n".join(lines)
+
+
+def _sums(report: dict[str, Any], where: str, *, in_process: bool) -> list[str]:
+    """What the phase before training takes, with every way to sum."""
+    plans = report["backends"]
+    about = "" if report["exact"] else "about "
+    lines = [
+        where + report["about"],
+        f"round trips: {about}{report['round_trips']} and {report['handshake_round_trips']} "
+        "in the handshake",
+        "",
+        f"{'':32}" + "".join(f"{backend:>17}" for backend in plans),
+    ]
+    for label, key, scale, unit in _ROWS:
+        cells = "".join(f"{_value(plans[b], key) * scale:>14.2f} {unit:<2}" for b in plans)
+        lines.append(f"{label:<32}{cells}".rstrip())
+    measured = (
+        "all parties one after the other in this process"
+        if in_process
+        else f"all parties side by side, {report['round_trip_seconds']:g} s a round trip"
+    )
+    return [*lines, "", f"Seconds are estimates from a calibration of this machine: {measured}."]
 
 
 def _value(plan: dict[str, Any], key: str) -> float:

@@ -31,7 +31,11 @@ from fedlap_app.studies.variation import explained, spread
 @click.option(
     "--seed-start", type=click.IntRange(0, 2**63 - 1), default=None, help="the first seed"
 )
-@click.option("--jobs", type=click.IntRange(1, 256), help="the same as --processes")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    help="the same as --processes (default: one for each core)",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @click.option("--verbose", is_flag=True, help="show the log of the server and the clients")
 def train(
@@ -43,14 +47,16 @@ def train(
     verbose: bool,
     **options: Any,  # noqa: ANN401 - one per setting
 ) -> None:
-    """Train on this machine, in one process, and print the result.
+    """Train on this machine, without Flower's own processes, and print the result.
 
     Methods: fedlap+ (spectral basis), fedlap (learned structure features), fedavg (averages
     models), local (no exchange), central (all data in one place), and those of other papers that
     docs/settings.md lists.
     """
+    from fedlap_app.flower.grids.workers import usable_cores
+
     settings = settings_from(conf, options)
-    settings = replace(settings, processes=jobs or settings.processes)
+    settings = replace(settings, processes=jobs or settings.processes or usable_cores())
     set_verbosity(verbose)
     if settings.data:
         _look_at(settings)

@@ -93,14 +93,15 @@ def tune(
 
 
 def _here(settings: Settings) -> "Trainer":
-    """Trials in this process."""
+    """Trials on this machine, on all its cores."""
     from fedlap_app.api.organisations import named_by
+    from fedlap_app.flower.grids.workers import usable_cores
     from fedlap_app.studies.tune import require_validation
     from fedlap_app.studies.tune_runs import Here
 
     orgs = named_by(settings)
     require_validation(orgs)
-    return Here(orgs)
+    return Here(orgs, settings.processes or usable_cores())
 
 
 def _runs(

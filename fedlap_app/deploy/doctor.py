@@ -219,8 +219,9 @@ def _settings(settings: Settings, federation: Federation) -> Iterator[Finding]:
             "settings",
             f"backend = '{settings.backend}' hides nothing from the server: take mask or ckks",
         )
-    if settings.backend == "ckks" and importlib.util.find_spec("tenseal") is None:
-        yield bad("settings", "backend = 'ckks' needs the package tenseal: install it")
+    encrypts = "ckks" in (settings.backend, settings.training_backend)
+    if encrypts and importlib.util.find_spec("tenseal") is None:
+        yield bad("settings", "the back end 'ckks' needs the package tenseal: install it")
     if settings.trust_on_first_use:
         yield soon(
             "settings", "trust-on-first-use accepts organisations that nobody pinned: leave it out"

@@ -15,7 +15,7 @@ from fedlap_app.graphs import banks
 from fedlap_app.graphs.datasets import Request, find_dataset
 from fedlap_app.graphs.graph import cut
 from fedlap_app.graphs.partitions import divide, resolve_partition
-from fedlap_app.graphs.splits import check_ratios, draw_masks
+from fedlap_app.graphs.splits import check_ratios, draw_masks, published_masks
 from fedlap_app.graphs.subgraph import Subgraph
 from fedlap_app.store import places
 from fedlap_app.store.cache import drop_entry, ensure_entry
@@ -44,7 +44,7 @@ class DataSpec:
     train_ratio, val_ratio, test_ratio : shares of the labelled nodes.
     accounts : size of the data set `banks`.
     neighbours : nearest neighbours in the data set `digits`.
-    split_seed : of the split alone; -1: it follows from `seed`.
+    split_seed : of the split alone, drawn as by torch's `random_split`; -1: it follows from `seed`.
     """
 
     dataset: str = "banks"
@@ -77,6 +77,8 @@ class DataSpec:
                 del facts[field]
         if self.split_seed < 0:
             del facts["split_seed"]
+        else:
+            facts["split_by"] = "torch"
         facts["partition"] = resolve_partition(self.partition, has_owners=entry.has_owners)
         text = json.dumps([FORMAT, facts], sort_keys=True)
         return f"{self.dataset}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
@@ -88,8 +90,10 @@ def build_federation(spec: DataSpec) -> list[Subgraph]:
     graph = find_dataset(spec.dataset).make(request)
     assignment, names = divide(graph, spec.partition, spec.clients, spec.seed)
     ratios = (spec.train_ratio, spec.val_ratio, spec.test_ratio)
-    drawn = spec.seed if spec.split_seed < 0 else spec.split_seed
-    masks = draw_masks(graph.labels, ratios, np.random.default_rng([drawn, 0x51]))
+    if spec.split_seed < 0:
+        masks = draw_masks(graph.labels, ratios, np.random.default_rng([spec.seed, 0x51]))
+    else:
+        masks = published_masks(graph.labels, ratios, spec.split_seed)
     return cut(graph, assignment, names, masks)
 
 

@@ -36,8 +36,8 @@ class DataOptions(Options):
     )
     directed: bool = knob(False, "keep the direction of edges")
     split_seed: int = knob(
-        -1, "training, validation and test nodes follow from it; -1: from seed", low=-1,
-        high=2**63 - 1, advanced=True,
+        -1, "seed of torch's random_split, which then draws the split; -1: it follows from seed",
+        low=-1, high=2**63 - 1, advanced=True,
     )  # fmt: skip
     train_ratio: float = knob(0.1, "share of labelled nodes for training", low=0.0, high=1.0)
     val_ratio: float = knob(0.1, "share of labelled nodes for validation", low=0.0, high=1.0)

@@ -8,6 +8,7 @@ steps, for which no power of the walk beyond the second is needed.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -45,40 +46,42 @@ class FedTAD(Hinting):
         return {"reliability": reliability(org.subgraph)}
 
     def start(self, schema: Schema, seed: int, found: Mapping[str, Found]) -> State:
-        """A fresh model, and what the server needs to make more of them."""
-        return State(super().start(schema, seed, found).model, (schema, seed, 0, None))
+        """A fresh model, and the generator that rounds go on with."""
+        from fedlap_app.models.determinism import seeded
+        from fedlap_app.models.distilled import NodeGenerator
+
+        with seeded(seed_of(seed, "generator")):
+            generator = NodeGenerator(schema.classes, schema.features)
+        return State(super().start(schema, seed, found).model, (schema, seed, 0, generator))
 
     def join(self, state: State, mean: Parameters, updates: Mapping[str, Records]) -> State:
         """The mean, taught by all that answered."""
         import torch
 
         from fedlap_app.models.determinism import one_thread, seeded
-        from fedlap_app.models.distilled import NodeGenerator, Teachers, distil
+        from fedlap_app.models.distilled import Teachers, distil
         from fedlap_app.models.parameters import load_parameters, parameters_of
         from fedlap_app.models.specs import TrainSpec
 
-        schema, seed, number, kept = state.rest
+        schema, seed, number, before = state.rest
         names = sorted(updates)
         known = np.stack([hint["reliability"] for hint in self.hints_of(updates)])
         total = known.sum(axis=0)
         shares = np.divide(known, total, out=np.zeros_like(known), where=total > 0.0)
+        fresh = self.model(schema, seed)
 
         def loaded(parameters: Parameters) -> torch.nn.Module:
-            model = self.model(schema, seed)
+            model = deepcopy(fresh)
             load_parameters(model, parameters)
             return model
 
         rule = TrainSpec(epochs=1, learning_rate=RATE, weight_decay=0.0)
+        student, generator = loaded(mean), deepcopy(before)
+        models = [loaded(updates[name][MODEL]) for name in names]
+        teachers = Teachers(models, torch.from_numpy(shares.astype(np.float32)))
         with one_thread(), seeded(seed_of(seed, "distilled", number)):
-            generator = NodeGenerator(schema.classes, schema.features)
-            if kept is not None:
-                load_parameters(generator, kept)
-            student = loaded(mean)
-            models = [loaded(updates[name][MODEL]) for name in names]
-            teachers = Teachers(models, torch.from_numpy(shares.astype(np.float32)))
             distil(student, teachers, generator, self.spec(schema), rule)
-            rest = schema, seed, number + 1, parameters_of(generator)
-            return State(parameters_of(student), rest)
+        return State(parameters_of(student), (schema, seed, number + 1, generator))
 
 
 def reliability(part: Subgraph) -> NDArray[np.float64]:

@@ -76,21 +76,23 @@ def build_masked(spec: ModelSpec, seed: int) -> MaskedGCN:
 def embedding(model: nn.Module, features: int, blocks: int, seed: int) -> NDArray[np.float32]:
     """Mean embedding of the random graph's nodes."""
     assert isinstance(model, MaskedGCN)
-    x, propagation = _random_graph(features, blocks, seed)
+    inputs, propagation = _random_graph(features, blocks, seed, model.masks[0].device)
     model.eval()
     with torch.inference_mode():
-        device = model.masks[0].device
-        inputs = DenseFeatures(x.to(device), torch.zeros((), device=device))
-        found: Tensor = model.embedded(inputs, SparseMatrix.from_scipy(propagation, device))
+        found: Tensor = model.embedded(inputs, propagation)
         mean: NDArray[np.float32] = found.mean(dim=0).cpu().numpy()
     return mean
 
 
 @lru_cache(maxsize=2)
-def _random_graph(features: int, blocks: int, seed: int) -> tuple[Tensor, sp.csr_array]:
+def _random_graph(
+    features: int, blocks: int, seed: int, device: torch.device
+) -> tuple[DenseFeatures, SparseMatrix]:
     """Normal features, and the propagation over blocks of random edges."""
     draw = np.random.default_rng(seed_of(seed, "proxy"))
     x = draw.standard_normal((blocks * BLOCK, features), dtype=np.float32)
     upper = [np.triu(draw.random((BLOCK, BLOCK)) < SHARE, k=1) for _ in range(blocks)]
     edges = sp.block_diag([pairs | pairs.T for pairs in upper])
-    return torch.from_numpy(x), symmetric(Links(sp.csr_array(edges, dtype=np.float64))).own
+    links = symmetric(Links(sp.csr_array(edges, dtype=np.float64)))
+    inputs = DenseFeatures(torch.from_numpy(x).to(device), torch.zeros((), device=device))
+    return inputs, SparseMatrix.from_scipy(links.own, device)

@@ -51,7 +51,11 @@ def exposure_figure(target: Target | None, vectors: int) -> Figure:
         says = "no sums over edges were exchanged; models and scores were"
         return Figure(QUESTION, "0 vectors", says, GOOD)
     if target is None:
-        return Figure(QUESTION, f"{vectors} vectors", "no sizes are known to judge them by")
+        return Figure(
+            QUESTION,
+            f"{vectors} vectors",
+            "exchanged by an earlier run, whose report judges them: `fedlap audit` does so, too",
+        )
     auc = target.auc(vectors)
     tone = GOOD if auc <= _LITTLE else FAIR if auc <= _MUCH else POOR
     where = "above" if vectors > target.bound else "within"

@@ -4,6 +4,7 @@ Names are taken one by one: what another part of the program adds to a file of t
 release before this one wrote there (scores of single organisations), does not reach the page.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -121,7 +122,7 @@ class RunFacts:
                 best_stage=summary.get("best_stage"),
                 up=_numbers(summary.get("bytes_up", {})),
                 down=_numbers(summary.get("bytes_down", {})),
-                offline=_some(_json(folder / names.PRICE, missing={}), _OFFLINE),
+                offline=_basis(folder),
                 phases=_phases(folder),
                 seconds=_numbers(summary.get("seconds", {})),
                 versions={str(k): str(v) for k, v in summary.get("versions", {}).items()},
@@ -154,6 +155,18 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def read_comparison(folder: Path) -> Mapping[str, Any]:
     """The file of `fedlap compare`; empty when the folder has none."""
     return _json(folder / names.COMPARISON, missing={})
+
+
+def _basis(folder: Path) -> dict[str, Any]:
+    """Price of the spectral basis; sizes of one that is reused stand in the run that made it."""
+    found = _json(folder / names.PRICE, missing={})
+    if found.get("reused") and not found.get("slots"):
+        for file in sorted(folder.parent.glob(f"*/{names.PRICE}")):
+            with contextlib.suppress(DataError):  # of a run that nobody asked for
+                other = _json(file)
+                if other.get("job") == found.get("job") and other.get("slots"):
+                    return _some({**found, "slots": other["slots"]}, _OFFLINE)
+    return _some(found, _OFFLINE)
 
 
 def _phases(folder: Path) -> dict[str, dict[str, Any]]:

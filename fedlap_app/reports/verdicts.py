@@ -30,6 +30,9 @@ def how_good(run: RunFacts) -> Figure:
     if run.test is None:
         return Figure(question, "not known", "no score was published, or there are no test nodes")
     shown = f"{percent(run.test)} test {run.metric}"
+    if run.best_round is None and run.count > 1:
+        says = "each organisation keeps the round that its own nodes chose; which one stays there"
+        return Figure(question, shown, says)
     if run.validation is None:
         return Figure(question, shown, "no validation nodes chose the round: it is the last one")
     apart = 100 * (run.validation - run.test)

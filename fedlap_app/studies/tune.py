@@ -145,7 +145,7 @@ def tune(
     chosen = settings_of(orgs, None, preset, settings)
     require_validation(orgs)
     say = _print if progress else _unsaid
-    search = Search(chosen, Here(orgs), trials, minutes, bases, seeds, say)
+    search = Search(chosen, Here(orgs, chosen.processes), trials, minutes, bases, seeds, say)
     return search.run(new_folder(chosen) if folder is None else folder_at(folder, "folder"))
 
 

@@ -40,10 +40,18 @@ class Trainer(Protocol):
 
 
 class Here:
-    """Trainings in this process, with stores of their own, which stay from trial to trial."""
+    """Trainings on this machine, with stores of their own, which stay from trial to trial.
 
-    def __init__(self, orgs: Organisations) -> None:
-        self.orgs = orgs
+    Parameters
+    ----------
+    orgs
+        What is trained on.
+    processes
+        How many the organisations of a trial share, as the setting.
+    """
+
+    def __init__(self, orgs: Organisations, processes: int = 0) -> None:
+        self.orgs, self.processes = orgs, processes
 
     @property
     def about(self) -> list[str]:
@@ -58,7 +66,7 @@ class Here:
     def train(self, settings: Settings, folder: Path) -> Trained:
         """Train with the organisations that are here."""
         orgs = self.orgs if settings.data == MEMORY else None
-        settings = replace(settings, run_dir="", store_dir="")
+        settings = replace(settings, run_dir="", store_dir="", processes=self.processes)
         with quietly(), places.home_at(folder / "home"):
             run = conduct(settings, orgs=orgs)
         return Trained(run.summary, run.offline)

@@ -21,6 +21,7 @@ _COLUMNS = (
 )
 _NOT_OF_A_PRESET = {
     *(key_of(each.name) for each in fields(DataSpec)), "data", "run-dir", "store-dir", "seed",
+    "processes",
 }  # fmt: skip
 
 

@@ -159,6 +159,10 @@ class SumBackend(Facts, ABC):
             self._senders[recipient] = others
         return self._senders[recipient]
 
+    def block_key(self, sender: str, recipient: str) -> str:
+        """Public name of the key that a block product of this member, or for it, is under."""
+        return self.keys.sum_key_ids[recipient]
+
     def block_header(
         self, recipient: str, place: Place, *, length: int, vectors: int = 0
     ) -> Header:

@@ -13,23 +13,25 @@ SUM_BITS = 60
 _CHUNK = 8192
 
 
-def largest(fraction_bits: int, contributors: int) -> float:
+def largest(fraction_bits: int, contributors: int, sum_bits: int = SUM_BITS) -> float:
     """Largest absolute value that each contributor may put into a sum."""
-    return float(2 ** (SUM_BITS - fraction_bits)) / contributors
+    return float(2 ** (sum_bits - fraction_bits)) / contributors
 
 
-def to_fixed(values: NDArray[np.float64], fraction_bits: int, contributors: int) -> None:
+def to_fixed(
+    values: NDArray[np.float64], fraction_bits: int, contributors: int, sum_bits: int = SUM_BITS
+) -> None:
     """Replace values by fixed-point int64 numbers in the same memory.
 
     What the sum could not hold is refused.
     """
-    limit = largest(fraction_bits, contributors)
+    limit = largest(fraction_bits, contributors, sum_bits)
     # The norm is quick and mostly enough; written so that a nan fails too.
     if not values @ values < limit * limit and not np.abs(values).max() < limit:
         # The value itself stays out of the sentence: errors travel to the server.
         raise ProtocolError(
             f"A value to be summed is not finite or not below {limit:g} in absolute value "
-            f"(2^{SUM_BITS - fraction_bits} over {contributors} contributors); "
+            f"(2^{sum_bits - fraction_bits} over {contributors} contributors); "
             "scale the values down before sealing."
         )
     np.multiply(values, float(2**fraction_bits), out=values)

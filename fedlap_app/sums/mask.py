@@ -7,24 +7,22 @@ first contributor adds (every member adding it would multiply it by their number
 bits when that is even). Sums are exact, so they do not depend on the order of addition.
 """
 
-from functools import cached_property
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.sums import checks
 from fedlap_app.sums.accumulator import Accumulator, Line
-from fedlap_app.sums.backend import Floats, StepWeights, SumBackend
-from fedlap_app.sums.fixed import from_fixed, to_fixed
+from fedlap_app.sums.backend import Floats, StepWeights
+from fedlap_app.sums.exact import ExactBackend
 from fedlap_app.sums.header import Place, Sum
-from fedlap_app.sums.pads import Pads, signed_partners
 
 _FRACTION_BITS = {"q44": 44, "q36": 36}
 _GROUP = ""
 
 
-class MaskBackend(SumBackend):
+class MaskBackend(ExactBackend):
     """Seal by adding pads, open by taking them off.
 
     The profile `q44` keeps 44 fraction bits and holds sums below 2^16, `q36` keeps 36 and holds
@@ -39,48 +37,23 @@ class MaskBackend(SumBackend):
         """Fraction bits of a profile; empty: the usual one."""
         return _FRACTION_BITS[profile or cls.profiles[0]]
 
-    def _seal(self, part: Floats, this: Sum, place: Place, weights: StepWeights) -> None:
-        to_fixed(part[: -checks.SLOTS], _FRACTION_BITS[self.profile], this.contributors)
-        words = part.view("<u8")
-        recipient = this.recipient
-        check = checks.fill(self._check_weights.use(weights.key), weights.ones[recipient], words)
-        # The inner product under secret weights is a digest of the content, at no further cost.
-        self.ledger.claim(place, recipient, weights.key + check.to_bytes(8, "little"))
-        plus, minus = self._signs[recipient]
-        self._pads.change(words, place, recipient, add=plus, subtract=minus, seen=weights.key)
-
     def _open(self, body: memoryview, this: Sum, place: Place, weights: StepWeights) -> Floats:
         words = np.frombuffer(body, dtype="<u8").copy()
         recipient = this.recipient
         added = self.senders(recipient) if recipient else (_GROUP,)
         self._pads.change(words, place, recipient, subtract=added, seen=weights.key)
-        drawn = self._check_weights.use(weights.key)
-        checks.verify(drawn, weights.ones[recipient], words, this.contributors)
-        return from_fixed(words[: -checks.SLOTS].view(np.int64), _FRACTION_BITS[self.profile])
+        return self._verified(words, this, weights)
 
-    @cached_property
-    def _check_weights(self) -> checks.Weights:
-        return checks.Weights()
-
-    @cached_property
-    def _pads(self) -> Pads:
-        return Pads(self.keys)
-
-    @cached_property
-    def _signs(self) -> dict[str, tuple[list[str], list[str]]]:
-        """Peers whose pad is added, and those whose pad is subtracted, for each recipient."""
-        me, signs = self.keys.me, {}
-        for recipient in ("", *self.keys.members):
-            senders = self.senders(recipient)
-            if me not in senders:
-                continue
-            plus, minus = signed_partners(me, senders)
-            if recipient:
-                plus.append(recipient)
-            elif me == senders[0]:
-                plus.append(_GROUP)
-            signs[recipient] = plus, minus
-        return signs
+    def _partners(
+        self, recipient: str, senders: Sequence[str]
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Zero-sum pads would show the sum to the server: one more pad lies on it."""
+        plus, minus = super()._partners(recipient, senders)
+        if recipient:
+            plus = (*plus, recipient)
+        elif self.keys.me == senders[0]:
+            plus = (*plus, _GROUP)
+        return plus, minus
 
 
 class MaskAccumulator(Accumulator):

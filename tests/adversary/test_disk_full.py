@@ -179,8 +179,8 @@ def test_a_disk_that_is_full_at_fifty_sizes(settings, begun):
 
 
 @pytest.mark.slow
-def test_a_client_killed_at_twenty_moments(settings, begun):
-    assert kills(settings, begun, 20, seed=1) >= 5
+def test_a_client_killed_at_fifty_moments(settings, begun):
+    assert kills(settings, begun, 50, seed=1) >= 10
 
 
 def mounted(*calls):

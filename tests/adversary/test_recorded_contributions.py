@@ -10,18 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedlap_app.sums.ckks import ciphertexts, keys, wire
-from fedlap_app.sums.ckks.backend import contribution_form
+from fedlap_app.sums.checks import SLOTS
+from fedlap_app.sums.ckks import words as ciphered
 from fedlap_app.sums.ckks.parameters import CKKS_2048
-from fedlap_app.sums.ckks.seal_files import seal_files
 from fedlap_app.sums.job.live import forget as forget_live
 
 from .scene import RefusedError, is_uniform
 
 VICTIM, HELPER = "bank-01", "bank-02"
-MODULUS = {"mask": 2**64, "ckks": CKKS_2048.modulus}
+MODULUS = {"mask": 2**64, "ckks": 2**CKKS_2048.word_bits}
 LEAST_WORDS = 60  # 480 bytes fill 64 bins
-SMALL = 2.0**-12  # of the modulus: the noise of encryption is far below
 
 
 @pytest.fixture(params=["mask", "ckks"])
@@ -51,39 +49,18 @@ def readable(scene, name):
     for job, step, header, words in scene.sent(name):
         at = 0
         for this in header.sums:
-            form = contribution_form(this, CKKS_2048)
-            part, at = words[at : at + form.words], at + form.words
+            form = ciphered.WordForm(CKKS_2048, this.length + SLOTS)
+            part, at = words[at : at + form.size // 8], at + form.size // 8
             ring = scene.rings.get(header.key_id)
             if ring is not None and this.recipient in ("", HELPER):
-                yield from (
-                    ((job, step), each) for each in opened(ring, this.recipient, form, part)
-                )
+                yield (job, step), opened(ring, name, this.recipient, form, part)
 
 
-def opened(ring, recipient, form, words):
-    """Plaintexts of single ciphertexts, coefficient by coefficient."""
-    _, packed, seeds = form.read(words)
-    first = wire.unpack_all([packed], CKKS_2048)[0]
-    if seeds:
-        second = np.stack([ciphertexts.expand(seed, CKKS_2048) for seed in seeds])
-        pairs = np.stack([first, second], axis=1)
-    else:
-        pairs = first.reshape(len(first), 2, -1)
-    seed = ring.sum_seed if recipient else ring.group_secret(f"ckks {CKKS_2048.name}")
-    return [decrypted(pair, keys.decryptor(seed, CKKS_2048)) for pair in pairs]
-
-
-def decrypted(pair, decryptor):
-    """Coefficients of a plaintext; SEAL gives them in NTT form."""
-    files, evaluator = seal_files(CKKS_2048), ciphertexts._evaluator(CKKS_2048)
-    ciphertext = files.ciphertext(pair, ntt=False)
-    evaluator.transform_to_ntt_inplace(ciphertext)
-    plain = ciphertexts.load_seal().Plaintext()
-    decryptor.decrypt(ciphertext, plain)
-    values = np.array([plain[at] for at in range(CKKS_2048.degree)], dtype=np.uint64)
-    back = files.ciphertext(np.stack([values, values]), ntt=True)
-    evaluator.transform_from_ntt_inplace(back)
-    return files.words(back)[0]
+def opened(ring, sender, recipient, form, words):
+    """What a single contribution holds for who has the key that it is under."""
+    purpose = f"{CKKS_2048.name} {recipient}"
+    secret = ring.pair_secret(sender, purpose) if recipient else ring.group_secret(purpose)
+    return ciphered.unseal(words.data, form, [secret], lambda key: None)
 
 
 def difference(one, other, modulus):
@@ -93,18 +70,12 @@ def difference(one, other, modulus):
     return (one[:size] + np.uint64(modulus) - other[:size]) % np.uint64(modulus)
 
 
-def is_nothing(words, modulus):
-    """Whether a difference is that of one content sealed twice: zero, or the noise alone."""
-    centred = np.minimum(words, np.uint64(modulus - 1) - words + np.uint64(1))
-    return float(centred.max()) <= (0 if modulus == 2**64 else SMALL * modulus)
-
-
 def require_uniform(scene, least):
     """Each contribution alone and the difference of any two; gives where one came again."""
     modulus, found, again, short = MODULUS[scene.settings.backend], [], set(), []
     for place, each in readable(scene, VICTIM):
         differences = [difference(each, other, modulus) for other in found]
-        if any(is_nothing(words, modulus) for words in differences):
+        if not all(words.any() for words in differences):
             again.add(place)
             continue
         found.append(each)

@@ -53,3 +53,17 @@ def test_edges_without_nodes_are_refused():
     result = CliRunner().invoke(main, ["plan", "--edges", "5"])
     assert result.exit_code == 2
     assert "--nodes" in result.output
+
+
+def test_a_method_without_sums_before_training_is_planned_by_its_training():
+    result = plan("--accounts", "240", "--clients", "3", "--method", "fedavg")
+    assert "fedavg has no sums before training" in result.output
+    assert "Sealed training:" in result.output
+    assert "in the handshake" not in result.output
+
+
+def test_the_names_of_fedlaps_rows_are_planned():
+    found = json.loads(plan("--accounts", "240", "--clients", "3", "--method", "fedlap", "--json")
+                       .stdout)  # fmt: skip
+    assert found["program"] == "row-names"
+    assert found["bytes_up_per_client"] > 16 * 80

@@ -24,6 +24,16 @@ def test_a_run_has_the_bits_of_one_process():
         assert np.array_equal(value, ours[name]), name
 
 
+def test_workers_encrypt_side_by_side():
+    orgs = fedlap.load("banks", clients=4, accounts=200)
+    given = {**SMALL, "backend": "ckks"}
+    # The first run leaves the files through which SEAL's keys go, and the second forks with them.
+    alone, shared = (fedlap.train(orgs, processes=count, **given) for count in (1, 4))
+    for name in orgs.names:
+        ours, theirs = alone.basis(name), shared.basis(name)
+        assert np.allclose(ours.eigenvalues, theirs.eigenvalues, atol=1e-4)
+
+
 def test_whoever_listens_hears_one_process():
     settings = Settings(dataset="banks", clients=3, processes=2)
     assert isinstance(make_grid(settings), WorkerGrid)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlap_app.errors import ConfigError
-from fedlap_app.graphs.splits import draw_masks
+from fedlap_app.graphs.splits import draw_masks, published_masks
 
 
 def draw(labels, ratios=(0.1, 0.1, 0.8), seed=0):
@@ -40,3 +40,23 @@ def test_the_seed_decides():
 def test_bad_shares_are_refused(ratios):
     with pytest.raises(ConfigError, match="not usable"):
         draw([0, 1], ratios)
+
+
+@pytest.mark.parametrize(("count", "seed"), [(20, 0), (2277, 54), (999, 2**40 + 3)])
+def test_a_published_split_is_that_of_torch(count, seed):
+    import torch
+    from torch.utils.data import random_split
+
+    generator = torch.Generator().manual_seed(seed)
+    drawn = random_split(range(count), [0.1, 0.1, 0.8], generator)
+    masks = published_masks(np.zeros(count, dtype=int), (0.1, 0.1, 0.8), seed)
+    for mask, subset in zip(masks, drawn, strict=True):
+        assert np.flatnonzero(mask).tolist() == sorted(subset.indices)
+
+
+def test_a_node_without_a_label_takes_a_place_of_a_published_split():
+    labels = np.zeros(100, dtype=int)
+    whole = published_masks(labels, (0.1, 0.1, 0.8), 54)
+    labels[::3] = -1
+    for mask, full in zip(published_masks(labels, (0.1, 0.1, 0.8), 54), whole, strict=True):
+        assert np.array_equal(mask, full & (labels >= 0))

@@ -17,6 +17,7 @@ from fedlap_app.flower.server.parts import Part
 from fedlap_app.graphs.ball import ball_of
 from fedlap_app.graphs.graph import join
 from fedlap_app.graphs.reach import reach_of, walks
+from fedlap_app.knobs import key_of
 from fedlap_app.methods.base import Schema
 from fedlap_app.methods.hinting import HINT
 from fedlap_app.methods.organisation import Organisation as Real
@@ -25,6 +26,8 @@ from fedlap_app.methods.registry import BUILT_IN, method_class
 from fedlap_app.methods.task import Task
 from fedlap_app.settings import parse_settings
 from fedlap_app.store.folders import Store
+from tests.golden import matrix as golden
+from tests.golden.cells import METHODS as GOLDEN
 
 SMALL = {"rounds": 2, "hidden": "8", "self_training": 0}
 OPTIONS = {
@@ -82,6 +85,22 @@ def test_clients_that_know_nothing_but_their_store_give_the_same_bits(orgs, meth
         again = conduct(run.settings)
     assert len(made) > 3 * len(orgs)
     assert again.history.test_loss.tolist() == run.history.test_loss.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", sorted({*BUILT_IN} - {*GOLDEN}))
+def test_a_process_for_every_message_gives_the_same_bits(method, tmp_path, monkeypatch):
+    """Of the other methods the golden matrix says so."""
+    settings = {"dataset": "banks", "accounts": 240, "clients": 2, "rounds": 1, "hidden": "8",
+                "self-training": 0, "standardise": "none", "training-backend": "plain",
+                "seed": 3, "method": method}  # fmt: skip
+    settings |= {key_of(name): value for name, value in OPTIONS.get(method, {}).items()}
+    found = []
+    for way, place in ((golden.trained, "one"), (golden.run_with_processes, "many")):
+        monkeypatch.setenv("FEDLAP_HOME", str(tmp_path / place / "home"))
+        (tmp_path / place).mkdir()
+        found.append(way(settings, tmp_path / place))
+    assert found[0] == found[1]
 
 
 def test_one_round_of_fedsgd_is_a_step_of_adam_with_the_mean_gradient(orgs):

@@ -36,13 +36,14 @@ def test_a_new_process_does_not_import_the_compiler_or_torch_geometric():
     script = """
 import sys
 from fedlap_app.models import determinism, device, evaluation, optimizer, training
-from fedlap_app.models import networks as models
+from fedlap_app.models import networks as models, specs, structure
 import torch
 with determinism.one_thread():
     model = models.build_model(models.ModelSpec("sage", 4, 2), 0)
     rule = optimizer.Optimizer(model.parameters(), training.TrainSpec())
     rule.step([torch.ones_like(value) for value in model.parameters()])
-print({"torch._dynamo", "torch_geometric", "pandas", "flwr"} & set(sys.modules))
+    structure.build_structure(specs.StructureSpec(2, 3, 2), 0)
+print({"torch._dynamo", "sympy", "torch_geometric", "pandas", "flwr"} & set(sys.modules))
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

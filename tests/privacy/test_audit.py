@@ -6,10 +6,12 @@ import pytest
 from fedlap_app.errors import ConfigError
 from fedlap_app.graphs.federation import load_federation
 from fedlap_app.graphs.folder import write_folder
+from fedlap_app.methods.registry import BUILT_IN, method_class
 from fedlap_app.privacy.density import density_of, own_density
 from fedlap_app.privacy.leakage import auc_of, largest_vectors
 from fedlap_app.settings import parse_settings
 from fedlap_app.studies.audit.audit import audit_federation, audit_organisation, one_line
+from fedlap_app.studies.audit.audit_text import text_of
 from fedlap_app.studies.recorder import basis_rows
 
 SMALL = {"accounts": 300, "clients": 3, "vectors": 12, "block": 4, "operator": "sym"}
@@ -32,6 +34,25 @@ def test_alpha_follows_from_rank_nodes_and_density_exactly():
             assert each["kl"] == pytest.approx(mean / 2, rel=1e-9)
             assert each["auc"] == pytest.approx(auc_of(mean))
             assert each["auc_both_rows"] >= each["auc"]
+
+
+@pytest.mark.parametrize("method", BUILT_IN)
+def test_every_method_is_audited_for_what_it_exchanges(method, tmp_path):
+    settings = parse_settings({"accounts": 300, "clients": 3, "method": method})
+    report = audit_federation(settings)
+    parts = load_federation(settings.data_spec)
+    write_folder(parts[0], tmp_path / "org")
+    own = audit_organisation(tmp_path / "org", settings)
+    for found in (report, own):
+        assert found["vectors"] == (settings.vectors if settings.needs_basis else 0)
+        assert ("auc" in found) == settings.needs_basis
+        assert found["method"]["says"][:3] == [*method_class(method).reveals]
+        assert (found["server"] is None) == (not settings.needed_programs)
+        named = found["program"]["name"] if found["program"] else ""
+        assert named == settings.asked_program("")
+        assert method in text_of(found)
+    if method == "fedlap":  # the names of rows tell who shares nodes, whatever is asked for
+        assert report["server"]["partners"][parts[0].name] == list(parts[0].partners)
 
 
 def test_the_top_level_is_about_the_most_exposed_organisation():

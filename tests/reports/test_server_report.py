@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import shutil
 
@@ -56,6 +57,23 @@ def test_a_comparison_says_what_joining_gains(facts, run, tmp_path):
     figure = verdicts.against_what(RunFacts.read(folder))
     assert figure.value == "+11.50 points over local"
     assert "one seed" in figure.verdict
+
+
+def test_sizes_of_a_reused_basis_are_those_of_the_run_that_made_it(facts, run, tmp_path):
+    first, again, damaged = (tmp_path / name for name in ("first", "again", "another"))
+    for folder in (first, again, damaged):
+        shutil.copytree(run.folder, folder)
+    told = json.loads((again / "offline.json").read_text())
+    (again / "offline.json").write_text(json.dumps({**told, "reused": True, "slots": {}}))
+    (damaged / "offline.json").write_text("{")
+    assert verdicts.learned(RunFacts.read(again)) == verdicts.learned(facts)
+    shutil.rmtree(first)
+    assert "an earlier run" in verdicts.learned(RunFacts.read(again)).verdict
+
+
+def test_the_server_does_not_say_which_round_it_does_not_know(facts):
+    hidden = dataclasses.replace(facts, best_round=None)
+    assert "each organisation keeps the round" in verdicts.how_good(hidden).verdict
 
 
 def test_a_run_of_another_release_or_with_missing_files_is_shown_as_far_as_it_goes(run, tmp_path):

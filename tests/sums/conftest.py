@@ -4,7 +4,6 @@ from functools import cache
 
 import pytest
 
-from fedlap_app.sums.choice import backend_class
 from fedlap_app.sums.kdf import derive, digest
 from fedlap_app.sums.keyring import KeyRing
 
@@ -14,8 +13,6 @@ def _rings(count, seed=b"a seed for tests"):
     names = tuple(f"client-{i:02d}" for i in range(count))
     job = digest("job", seed)[:16].hex()
     group = derive(seed, "group")
-    seeds = {name: derive(seed, "sum key", name) for name in names}
-    public = {name: backend_class("ckks", "").new_public_key("", seeds[name]) for name in names}
     return tuple(
         KeyRing(
             me=me,
@@ -24,8 +21,6 @@ def _rings(count, seed=b"a seed for tests"):
             members_hash="ab" * 16,
             roots={peer: derive(seed, *sorted((me, peer))) for peer in names if peer != me},
             group_key=group,
-            sum_seed=seeds[me],
-            public_keys=public,
         )
         for me in names
     )

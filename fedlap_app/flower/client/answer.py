@@ -25,6 +25,8 @@ UNFORESEEN = "unforeseen"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+_FILES = (errno.EMFILE, errno.ENFILE)
+_SHORT = {errno.ENOMEM: "memory", **dict.fromkeys(_FILES, "open files")}
 
 _log = logging.getLogger("fedlap")
 
@@ -52,7 +54,7 @@ def refuse(message: Message, context: Context, error: Exception) -> Message:
 
 def _refusal(error: Exception, context: Context, who: str) -> RecordDict:
     said = ConfigRecord({"who": who, "reason": _public_reason(error, context)})
-    if not isinstance(error, FedLapError) and _fault(error) not in (*_FULL, *_REFUSED):
+    if not isinstance(error, FedLapError) and _fault(error) not in (*_FULL, *_REFUSED, *_FILES):
         said[UNFORESEEN] = True
     return RecordDict({REFUSAL: said})
 
@@ -91,6 +93,13 @@ def _public_reason(error: Exception, context: Context) -> str:
             "its disk is full; free some space there, then start the run again, which goes on "
             "where it stopped"
         )
+    lacking = _SHORT.get(errno.ENOMEM if isinstance(error, MemoryError) else _fault(error))
+    if lacking is not None:
+        _log.error("There is not enough room for more %s", lacking, exc_info=error)
+        return (
+            f"its process has not enough {lacking}: allow it more there, then start the run again, "
+            "which goes on where it stopped"
+        )
     if _fault(error) in _REFUSED and isinstance(error, OSError | UnwritableError | StoreError):
         _log.error("The store cannot be written: %s", error)
         return (
@@ -126,7 +135,7 @@ def _without_places(sentence: str, context: Context) -> str:
 def _fault(error: BaseException | None) -> int:
     """What the system said that is behind an error, or behind one that it replaced; 0: nothing."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in (*_FULL, *_REFUSED):
+        if isinstance(error, OSError) and error.errno in (*_FULL, *_REFUSED, *_SHORT):
             return error.errno
         error = error.__cause__ or error.__context__
     return 0

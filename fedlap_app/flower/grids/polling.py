@@ -24,7 +24,6 @@ from flwr.app import Message
 from flwr.common.constant import ErrorCode
 from flwr.common.logger import log
 from flwr.serverapp import Grid
-from flwr.superlink.grid import HttpGrid
 
 from fedlap_app.errors import RunError
 from fedlap_app.flower.grids.carrier import WrappedGrid, addressed
@@ -77,8 +76,10 @@ class PollingGrid(WrappedGrid):
         self._failing_since: float | None = None
         self._resent: Counter[int] = Counter()
         # Flower would repeat a call for ever; a shorter limit leaves the decision to this class.
-        if isinstance(grid, HttpGrid):
-            grid._retry_invoker.max_time = min(_CALL_SECONDS, patience)
+        # Its class is not named here: its import brings a database and a web server along.
+        invoker = getattr(grid, "_retry_invoker", None)
+        if invoker is not None:
+            invoker.max_time = min(_CALL_SECONDS, patience)
 
     def get_node_ids(self) -> Iterable[int]:
         """Nodes that are connected; none while Flower's API fails."""

@@ -7,6 +7,7 @@ messages: the result has the bits of a run in one process.
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -23,6 +24,11 @@ from fedlap_app.flower.grids.local_grid import InProcessGrid
 
 _REPLIED, _RAISED = b"0", b"1"
 _PATIENCE = 5.0  # seconds for the end of a process
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, where processes can be forked; else 1."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
 class WorkerGrid(InProcessGrid):
@@ -76,6 +82,8 @@ class WorkerGrid(InProcessGrid):
         """Fork the workers, which have the organisations from here without a copy."""
         if self._workers:
             return
+        import torch  # noqa: F401 - here once, not once in every worker
+
         for number in range(max(self._worker_of.values(), default=-1) + 1):
             others = [worker.line for worker in self._workers]
             self._workers.append(_Worker(self, number, others))

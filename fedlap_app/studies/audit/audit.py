@@ -73,10 +73,19 @@ def audit_federation(
     most_entries
         Nodes times vectors above which it is not computed (default: no limit).
     program
-        Name of a program of sealed sums (default: the method's own one).
+        Name of a program of sealed sums (default: the method's own one, if it has any).
     """
-    program = program or settings.possible_programs[0]
+    program = settings.asked_program(program)
     settings, subgraphs = find_subgraphs(settings)
+    reading = _PAPER if paper_p else _TRUE
+    head = {
+        **_head(settings, settings.data or settings.dataset, reading),
+        "partition": settings.partition,
+        "clients": settings.clients,
+    }
+    if not _gives_vectors(settings, program):
+        server = server_view(settings, shape_of(subgraphs), program) if program else None
+        return {**head, **_without_vectors(settings, program, subgraphs), "server": server}
     graph = density_of(subgraphs)
     exchanged = exchanged_vectors(settings)
     whole = Target(WHOLE, graph.nodes, graph.true_p, exchanged)
@@ -93,9 +102,7 @@ def audit_federation(
             whole = replace(whole, leverages=leverages_of(stacked, whole.density))
     found = [solvable_of(part) for part in subgraphs]
     return {
-        **_head(settings, settings.data or settings.dataset, _PAPER if paper_p else _TRUE),
-        "partition": settings.partition,
-        "clients": settings.clients,
+        **head,
         **_worst_case(targets, auc_bound, counts),
         "whole_graph": {**measures(whole), **limits(whole, auc_bound), "attacker": WORST},
         "organisations": [] if paper_p else [measures(each) for each in targets],
@@ -118,8 +125,13 @@ def audit_organisation(
 
     Its own rows of a finished basis are used where its store holds one that kept all vectors.
     """
-    program = program or settings.possible_programs[0]
+    program = settings.asked_program(program)
     part = read_folder(folder, directed=settings.directed)
+    head = _head(settings, str(folder), _OWN)
+    if not _gives_vectors(settings, program):
+        server = own_server_view(settings, part, program) if program else None
+        without = _without_vectors(settings, program, [part])
+        return {**head, "partners": list(part.partners), **without, "server": server}
     exchanged = exchanged_vectors(settings)
     store = Path(settings.store_dir) if settings.store_dir else places.own_store(folder)
     own = _stored_leverages(settings, store, part)
@@ -127,7 +139,7 @@ def audit_organisation(
     solved = solvable_of(part)
     bounds = at_most_solvable(part)
     return {
-        **_head(settings, str(folder), _OWN),
+        **head,
         **_worst_case([target], auc_bound, counts),
         "organisations": [measures(target)],
         "partners": list(part.partners),
@@ -138,6 +150,20 @@ def audit_organisation(
         "method": _method(settings),
         "program": _revealed(settings, program, [part]),
         "server": own_server_view(settings, part, program),
+    }
+
+
+def _gives_vectors(settings: Settings, program: str) -> bool:
+    """Whether vectors of a basis are exchanged, which the numbers about edges are about."""
+    return settings.needs_basis or program == Krylov.name
+
+
+def _without_vectors(settings: Settings, program: str, parts: Sequence[Subgraph]) -> dict[str, Any]:
+    """What is left to say where no vectors are exchanged."""
+    return {
+        "vectors": 0,
+        "method": _method(settings),
+        "program": _revealed(settings, program, parts) if program else None,
     }
 
 

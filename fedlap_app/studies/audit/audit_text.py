@@ -24,17 +24,21 @@ def text_of(report: Mapping[str, Any]) -> str:
         if "clients" in report
         else ""
     )
-    lines = [
-        f"{report['data']}, {parts}{report['operator']}, {report['vectors']} vectors exchanged, "
-        f"{report['backend']}",
-        f"n and p: {report['reading']}",
-        "",
-        *_worst_case(report),
-    ]
-    if "whole_graph" in report:
-        lines += ["", *_whole(report["whole_graph"])]
-    lines += ["", *_solvable(report), "", *_program(report["program"]), "", *_method(report)]
-    lines += ["", *_server(report["server"])]
+    vectors = f"{report['operator']}, {report['vectors']} vectors exchanged"
+    exchanged = (
+        vectors if report["vectors"] else f"{report['method']['name']}, no vectors exchanged"
+    )
+    lines = [f"{report['data']}, {parts}{exchanged}, {report['backend']}"]
+    if report["vectors"]:
+        lines += [f"n and p: {report['reading']}", "", *_worst_case(report)]
+        if "whole_graph" in report:
+            lines += ["", *_whole(report["whole_graph"])]
+        lines += ["", *_solvable(report)]
+    if report["program"]:
+        lines += ["", *_program(report["program"])]
+    lines += ["", *_method(report)]
+    if report["server"]:
+        lines += ["", *_server(report["server"])]
     lines += [f"figure: {path}" for path in report.get("figures", [])]
     return "\n".join(lines)
 

@@ -28,7 +28,7 @@ def server_view(settings: Settings, shape: Shape, program: str) -> dict[str, Any
         },
         "round_trips": traffic.round_trips + traffic.handshake,
         **_in_any_case(settings, spec, shape),
-        "partners": None if spec.hide_topology else {p.name: list(p.partners) for p in shape.parts},
+        "partners": _partners(spec, shape),
     }
 
 
@@ -40,8 +40,14 @@ def own_server_view(settings: Settings, subgraph: Subgraph, program: str) -> dic
         "attacker": SERVER,
         "organisations": {part.name: {"slots": _slots(spec, part)}},
         **_in_any_case(settings, spec, shape),
-        "partners": None if spec.hide_topology else {part.name: list(part.partners)},
+        "partners": _partners(spec, shape),
     }
+
+
+def _partners(spec: OfflineSpec, shape: Shape) -> dict[str, list[str]] | None:
+    if spec.hide_topology and not spec.program.shows_holders:
+        return None
+    return {part.name: list(part.partners) for part in shape.parts}
 
 
 def _slots(spec: OfflineSpec, part: Part) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from fedlap_app.methods.registry import BUILT_IN
 from fedlap_app.settings import Settings
 from fedlap_app.studies.spectrum import run_spectrum
 from fedlap_app.studies.step_watch import StepWatch
@@ -21,6 +22,7 @@ from fedlap_app.sums.edgecheck import EdgeList
 from fedlap_app.sums.header import Place
 from fedlap_app.sums.job.spec import OfflineSpec
 from fedlap_app.sums.keyring import KeyRing
+from fedlap_app.sums.programs import Krylov
 
 _TURNS = 3
 _ROWS, _COLUMNS = 4000, 50
@@ -112,6 +114,9 @@ def _small_phases(settings: Settings) -> tuple[float, float, float, float]:
     """Fixed costs, from phases of few and of many organisations with little to compute."""
     small = replace(
         settings,
+        method=BUILT_IN[0],
+        options=(),
+        programs=Krylov.name,
         dataset="banks",
         data="",
         partition="auto",

@@ -71,7 +71,7 @@ class Phase:
         yield from self._handshake()
         everyone = self.shape.names
         for number, done in enumerate(self.rounds):
-            common = sizes.summed(self.spec, {"": done.small})
+            common = sizes.summed(self.spec, {"": done.small}, contributors=len(self.shape.parts))
             own = {name: self._block_sum(name, done.width) for name in everyone}
             if number + 1 < len(self.rounds):
                 reply = {name: self._contribution(name, number + 1) for name in everyone}
@@ -164,4 +164,5 @@ class Phase:
         if not width or not self.senders[recipient]:
             return 0
         length = self.frames[recipient].length(width)
-        return sizes.summed(self.spec, {recipient: length})
+        contributors = len(self.senders[recipient])
+        return sizes.summed(self.spec, {recipient: length}, contributors=contributors)

@@ -37,14 +37,17 @@ def make_plan(
         Of the deployment, where all parties compute side by side (default: all parties in this
         process, one after the other).
     program
-        Name of the program (default: the method's own one).
+        Name of the program (default: the method's own one, if it has any).
     """
-    program = program or settings.possible_programs[0]
-    settings.spec_of(program)
+    program = settings.asked_program(program)
+    if program:
+        settings.spec_of(program)
     empty = process_mb()
     settings, shape = find_shape(settings, nodes, edges)
     rates = calibrate(settings)
     training = _training(settings, shape, rates, round_trip_seconds) if nodes is None else {}
+    if not program:
+        return {**_where(settings, shape), "backends": {}, **training}
     choices = {name: with_sums(settings, name) for name in COLUMNS}
     plans = {
         name: _plan(chosen, program, shape, with_backend(rates, chosen), round_trip_seconds, empty)
@@ -102,15 +105,22 @@ def _with_clients(settings: Settings) -> Settings:
     return settings.with_clients(count_clients(settings))
 
 
+def _where(settings: Settings, shape: Shape) -> dict[str, Any]:
+    return {
+        "method": settings.method,
+        "dataset": None if shape.assumed else settings.data or settings.dataset,
+        "nodes": shape.nodes,
+        "clients": settings.clients,
+    }
+
+
 def _what(settings: Settings, program: str, shape: Shape) -> dict[str, Any]:
     spec = settings.spec_of(program)
     return {
         "program": program,
         "about": spec.program.describe(shape.extent),
         "columns": spec.program.columns(shape.extent),
-        "dataset": None if shape.assumed else settings.data or settings.dataset,
-        "nodes": shape.nodes,
-        "clients": settings.clients,
+        **_where(settings, shape),
         "operator": settings.operator,
         "solver": settings.solver,
         "backend": settings.backend,

@@ -47,10 +47,12 @@ def _header(
     return len(empty.pack())
 
 
-def summed(spec: OfflineSpec, lengths: Mapping[str, int], *, sender: str = "") -> int:
-    """Bytes of contributions (with a sender) or of one sum, by their recipients' numbers."""
+def summed(
+    spec: OfflineSpec, lengths: Mapping[str, int], *, sender: str = "", contributors: int = 1
+) -> int:
+    """Bytes of contributions (with a sender) or of one sum of so many, by recipients' numbers."""
     body = sum(
-        spec.facts.body_bytes(spec.profile, Sum(recipient, length, 0), summed=not sender)
+        spec.facts.body_bytes(spec.profile, Sum(recipient, length, contributors), summed=not sender)
         for recipient, length in lengths.items()
     )
     program = spec.program.name

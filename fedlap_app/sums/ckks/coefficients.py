@@ -13,20 +13,20 @@ something are sent.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.ckks import keys, workers
-from fedlap_app.sums.ckks.ciphertexts import evaluator
 from fedlap_app.sums.ckks.parameters import ERROR, Parameters, load_seal
 from fedlap_app.sums.ckks.seal_files import LARGEST, seal_files
+from fedlap_app.sums.ckks.wire import STEP
 
 _DEVIATIONS = 10.0
 _CUT = 16  # bits that a correction may lack: it stays below one residue
-STEP = 64
-"""Coefficients are sent by so many: they fill whole words."""
 
 Words = NDArray[np.uint64]
 
@@ -42,11 +42,6 @@ class Coefficients:
     """
 
     parameters: Parameters
-
-    @property
-    def word_bits(self) -> int:
-        """t: sums are exact modulo 2^t."""
-        return self.parameters.bits - self.parameters.scale_bits
 
     @property
     def most_contributors(self) -> int:
@@ -70,7 +65,7 @@ class Coefficients:
         """Residues of words below 2^t."""
         # With q = 2^b - c, m q / 2^t is m 2^(b - t) less m c / 2^t.
         lacking = (words >> np.uint64(_CUT)) * np.uint64(self._short)
-        lacking >>= np.uint64(self.word_bits - _CUT)
+        lacking >>= np.uint64(self.parameters.word_bits - _CUT)
         found: Words = (words << np.uint64(self.parameters.scale_bits)) - lacking
         return found
 
@@ -82,8 +77,14 @@ class Coefficients:
         lacking >>= np.uint64(self.parameters.bits - half)
         found = residues + lacking + np.uint64(1 << self.parameters.scale_bits - 1)
         found >>= np.uint64(self.parameters.scale_bits)
-        found &= np.uint64((1 << self.word_bits) - 1)
+        found &= np.uint64((1 << self.parameters.word_bits) - 1)
         return found
+
+    def add(self, residues: Words, others: Words) -> Words:
+        """Add residues in place."""
+        residues += others
+        np.minimum(residues, residues - np.uint64(self.parameters.modulus), out=residues)
+        return residues
 
     @property
     def _short(self) -> int:
@@ -91,33 +92,30 @@ class Coefficients:
         return (1 << self.parameters.bits) - self.parameters.modulus
 
 
-def seal(residues: Words, secret: bytes, parameters: Parameters) -> tuple[Words, list[bytes]]:
-    """First polynomials, as far as there are residues, and seeds of their ciphertexts.
+def zeros(secrets: Sequence[bytes], parameters: Parameters) -> tuple[Words, list[bytes]]:
+    """First polynomials of fresh encryptions of zero, and their seeds.
 
     Parameters
     ----------
-    residues : array
-        A row of residues, which is changed.
-    secret : bytes
-        What the secret key is made of.
+    secrets : sequence of bytes
+        Of every ciphertext what its secret key is made of.
     parameters : Parameters
         Degree and prime.
     """
-    count = parameters.ciphertexts(residues.size)
-    shares = workers.shares(_zeros, secret, parameters, count)
-    zeros = np.concatenate([first for first, _ in shares]).reshape(-1)[: residues.size]
-    residues += zeros
-    np.minimum(residues, residues - np.uint64(parameters.modulus), out=residues)
-    return residues, [seed for _, seeds in shares for seed in seeds]
-
-
-def _zeros(secret: bytes, parameters: Parameters, count: int) -> tuple[Words, list[bytes]]:
-    """First polynomials of fresh encryptions of zero, and their seeds."""
-    encryptor, files = keys.symmetric_encryptor(secret, parameters), seal_files(parameters)
-    drawn = [files.seeded_words(encryptor.encrypt_zero_symmetric()) for _ in range(count)]
-    return _coefficients(np.stack([first for first, _ in drawn]), parameters), [
-        seed for _, seed in drawn
+    shares = workers.shares(_zeros, secrets, parameters)
+    return np.concatenate([first for first, _ in shares]), [
+        seed for _, seeds in shares for seed in seeds
     ]
+
+
+def _zeros(secrets: Sequence[bytes], parameters: Parameters) -> tuple[Words, list[bytes]]:
+    files, first, seeds = seal_files(parameters), [], []
+    for secret in secrets:
+        encryptor = keys.symmetric_encryptor(secret, parameters)
+        transformed, seed = files.seeded_words(encryptor.encrypt_zero_symmetric())
+        first.append(transformed)
+        seeds.append(seed)
+    return _coefficients(np.stack(first), parameters), seeds
 
 
 def unseal(
@@ -135,7 +133,7 @@ def unseal(
         Degree and prime.
     """
     count = parameters.ciphertexts(total.size)
-    seal_of, files, change = load_seal(), seal_files(parameters), evaluator(parameters)
+    seal_of, files, change = load_seal(), seal_files(parameters), _evaluator(parameters)
     empty = np.zeros(parameters.degree, dtype=np.uint64)
     found = np.empty((count, parameters.degree), dtype=np.uint64)
     for number, row in enumerate(found):
@@ -149,9 +147,9 @@ def unseal(
             keys.decryptor(secret, parameters).decrypt(second, plain)
             change.add_plain_inplace(sum_of, plain)
         row[:] = files.words(sum_of)[0]
-    total += _coefficients(found, parameters).reshape(-1)[: total.size]
-    np.minimum(total, total - np.uint64(parameters.modulus), out=total)
-    return total
+    return Coefficients(parameters).add(
+        total, _coefficients(found, parameters).reshape(-1)[: total.size]
+    )
 
 
 def _coefficients(transformed: Words, parameters: Parameters) -> Words:
@@ -161,6 +159,12 @@ def _coefficients(transformed: Words, parameters: Parameters) -> Words:
         part = transformed[start : start + LARGEST]
         size = max(2, len(part))
         some = files.ciphertext(np.resize(part, (size, parameters.degree)), ntt=True)
-        evaluator(parameters).transform_from_ntt_inplace(some)
+        _evaluator(parameters).transform_from_ntt_inplace(some)
         out[start : start + LARGEST] = files.words(some, size)[: len(part)]
     return out
+
+
+@lru_cache(maxsize=8)
+def _evaluator(parameters: Parameters) -> Any:  # noqa: ANN401
+    """SEAL's evaluator, which adds and transforms."""
+    return load_seal().Evaluator(parameters.context)

@@ -1,9 +1,6 @@
-"""Key pairs: a secret key follows from a seed, a public key is drawn for it.
+"""Secret keys of ciphertexts, which follow from secrets that two members share, or all of them.
 
-Every member derives the key of its block sums from the secret of the job, and the key of small sums
-from the group key, so that nothing else has to be stored or sent. A public key is
-(-(a s + e), a) with a fresh error e and the second polynomial as a seed: half the bytes. It travels
-in the channels between members only.
+So nothing else has to be stored or sent, and there is no public key that could be exchanged.
 """
 
 from functools import lru_cache
@@ -13,19 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedlap_app.errors import ProtocolError
-from fedlap_app.sums.ckks import bits
 from fedlap_app.sums.ckks.parameters import Parameters, load_seal
-from fedlap_app.sums.ckks.seal_files import SEED_BYTES, SEED_ROOM, seal_files
+from fedlap_app.sums.ckks.seal_files import seal_files
 
 _KEYS = 256
 _THREES = 255
 KEY_ID_BYTES = 8
-
-
-def public_key_bytes(parameters: Parameters) -> int:
-    """Bytes of a public key."""
-    return SEED_ROOM + parameters.polynomial_bytes
 
 
 @lru_cache(maxsize=_KEYS)
@@ -38,29 +28,6 @@ def secret_key(seed: bytes, parameters: Parameters) -> Any:  # noqa: ANN401 - SE
     pair = files.ciphertext(np.stack([residues, residues]), ntt=False)
     load_seal().Evaluator(parameters.context).transform_to_ntt_inplace(pair)
     return files.secret_key(files.words(pair)[0])
-
-
-def new_public_key(seed: bytes, parameters: Parameters) -> bytes:
-    """A public key for the secret key of a seed; a new one at every call."""
-    # A public key is an encryption of zero; the binding gives no seeded one otherwise.
-    zero = symmetric_encryptor(seed, parameters).encrypt_zero_symmetric()
-    first, drawn = seal_files(parameters).seeded_words(zero)
-    packed = bits.pack(first[None], parameters.bits)
-    return drawn.ljust(SEED_ROOM, b"\0") + packed.tobytes()
-
-
-@lru_cache(maxsize=_KEYS)
-def public_encryptor(public: bytes, parameters: Parameters) -> Any:  # noqa: ANN401
-    """SEAL's encryptor for a public key."""
-    if len(public) != public_key_bytes(parameters):
-        raise ProtocolError(
-            f"A public key has {len(public)} bytes where {public_key_bytes(parameters)} were "
-            "expected; all members must use one profile."
-        )
-    files = seal_files(parameters)
-    first = bits.unpack(np.frombuffer(public, "<u8", offset=SEED_ROOM)[None], parameters.bits)[0]
-    key = files.public_key(first, public[:SEED_BYTES])
-    return load_seal().Encryptor(parameters.context, key)
 
 
 @lru_cache(maxsize=_KEYS)

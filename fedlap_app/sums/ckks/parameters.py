@@ -2,23 +2,17 @@
 
 A sum of ciphertexts needs no multiplication, so no prime is spent on rescaling and none on key
 switching. What is left is one prime q of as many bits as the security level allows: 54 for N = 2048
-(and 60, the most that SEAL takes, for N = 4096, whose limit is 109). The coefficients of a
-plaintext, values times the scale, must stay within q / 2, or the sum wraps without a sign.
+(and 60, the most that SEAL takes, for N = 4096, whose limit is 109).
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 from fedlap_app.errors import ConfigError
 
-# Complex packing puts at most 4 / pi times the largest value into a coefficient.
-SPREAD = 4.0 / math.pi
-MARGIN = 0.99
 ERROR = 3.2
 """Standard deviation of the errors that SEAL draws."""
-TERNARY = 2.0 / 3.0  # variance of a coefficient of a key
 
 
 @dataclass(frozen=True)
@@ -30,11 +24,11 @@ class Parameters:
     name
         The profile.
     degree
-        N: a ciphertext holds as many real numbers, two in each of its N / 2 complex slots.
+        N: a ciphertext holds as many numbers.
     bits
         Bits of the prime.
     scale_bits
-        A value v is encoded as v 2^scale_bits.
+        A word is multiplied with about 2^scale_bits, so that errors stay below it.
     """
 
     name: str
@@ -48,7 +42,7 @@ class Parameters:
 
     @property
     def scale(self) -> float:
-        """What values are multiplied with."""
+        """What words are multiplied with, nearly."""
         return 2.0**self.scale_bits
 
     @property
@@ -57,25 +51,9 @@ class Parameters:
         return self.degree
 
     @property
-    def limit(self) -> float:
-        """Absolute values of a sum must stay below."""
-        return MARGIN * 2.0 ** (self.bits - 1 - self.scale_bits) / SPREAD
-
-    @property
-    def polynomial_bytes(self) -> int:
-        """Bytes of N residues."""
-        return self.degree * self.bits // 8
-
-    def noise(self, contributors: int, *, symmetric: bool) -> float:
-        """Standard deviation of the error of one value of a sum of fresh ciphertexts.
-
-        Under a public key the error of a slot is a product of two normal numbers, one of which is
-        the key's value there: its tails are those of a Laplace distribution.
-        """
-        # A public key adds u e + s e' for ternary u and s; decoding adds up N coefficients.
-        terms = 1.0 if symmetric else 1.0 + 2.0 * self.degree * TERNARY
-        coefficient = math.sqrt(ERROR**2 * terms + 1.0 / 12.0)
-        return coefficient * math.sqrt(contributors * self.degree / 2) / self.scale
+    def word_bits(self) -> int:
+        """t: sums are exact modulo 2^t."""
+        return self.bits - self.scale_bits
 
     def ciphertexts(self, numbers: int) -> int:
         """Ciphertexts for so many real numbers."""
@@ -92,8 +70,8 @@ class Parameters:
         return int(self.context.first_context_data().parms().coeff_modulus()[0].value())
 
 
-CKKS_2048 = Parameters("ckks-2048", 2048, 54, 44)
-CKKS_4096 = Parameters("ckks-4096", 4096, 60, 44)
+CKKS_2048 = Parameters("ckks-2048", 2048, 54, 10)
+CKKS_4096 = Parameters("ckks-4096", 4096, 60, 10)
 PARAMETERS = {each.name: each for each in (CKKS_2048, CKKS_4096)}
 TRAINING_2048 = Parameters("training-2048", 2048, 44, 12)
 """For sums of training: words of 32 bits in coefficients of 44, for 4,096 contributors."""

@@ -20,13 +20,6 @@ class Capacity(Protocol):
     def slots(self) -> int:
         """Real numbers in a ciphertext."""
 
-    @property
-    def limit(self) -> float:
-        """Absolute values of a sum must stay below."""
-
-    def noise(self, contributors: int, *, symmetric: bool) -> float:
-        """Standard deviation of the error of one value of a sum of fresh ciphertexts."""
-
     def ciphertexts(self, numbers: int) -> int:
         """Ciphertexts for so many real numbers."""
 
@@ -52,3 +45,13 @@ def without_pads(profile: str) -> str:
 def is_padded(profile: str) -> bool:
     """Whether pads lie inside of the ciphertexts."""
     return not profile.endswith(NO_PADS)
+
+
+def with_warning(profile: str, weakness: str) -> str:
+    """What a run is warned of, pads that are left out before all else."""
+    without = (
+        f"{NO_PADS} leaves out the pads inside of the ciphertexts: whoever holds a key and "
+        "gets single ciphertexts from the server reads single contributions; use it for "
+        "measurements only."
+    )
+    return " ".join(filter(None, ("" if is_padded(profile) else without, weakness)))

@@ -76,10 +76,6 @@ class SealFiles:
         """Ciphertext in NTT form of a first polynomial and a seed."""
         return self._load(self._seal.Ciphertext(), *self._seeded(first, seed))
 
-    def public_key(self, first: Words, seed: bytes) -> Any:  # noqa: ANN401
-        """Public key of a first polynomial in NTT form and a seed."""
-        return self._load(self._seal.PublicKey(), *self._seeded(first, seed))
-
     def secret_key(self, words: Words) -> Any:  # noqa: ANN401
         """Secret key of a polynomial in NTT form."""
         facts = self._id + struct.pack("<Qd", words.size, 1.0)
@@ -142,6 +138,14 @@ def _room() -> tuple[int, str]:
     if found is None:
         found = _LOCAL.room = _file_in_memory()
     return found
+
+
+def _leave_room() -> None:
+    """Let a process that was forked have a file of its own: its siblings write into the other."""
+    _LOCAL.room = None
+
+
+os.register_at_fork(after_in_child=_leave_room)
 
 
 def _file_in_memory() -> tuple[int, str]:

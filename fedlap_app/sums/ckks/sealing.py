@@ -1,4 +1,4 @@
-"""What all profiles of the back end ckks have in common: keys, bounds, check slots, partners."""
+"""Approximate sums in ciphertexts: keys, bounds, check slots, partners."""
 
 from abc import abstractmethod
 from functools import cached_property
@@ -11,7 +11,8 @@ from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.backend import StepWeights, SumBackend
 from fedlap_app.sums.ckks import keys
 from fedlap_app.sums.ckks.checks import SLOTS, RealWeights
-from fedlap_app.sums.ckks.profiles import NO_PADS, Capacity, capacity_of, is_padded
+from fedlap_app.sums.ckks.profiles import is_padded, with_warning
+from fedlap_app.sums.ckks.tenseal_parameters import TENSEAL_DEFAULT, TensealParameters
 from fedlap_app.sums.header import Place, Sum
 from fedlap_app.sums.pads import signed_partners
 
@@ -28,45 +29,36 @@ class CiphertextBackend(SumBackend):
 
     name: ClassVar[str] = "ckks"
     spare: ClassVar[int] = SLOTS
+    capacity: ClassVar[TensealParameters] = TENSEAL_DEFAULT
 
     @classmethod
     def noise(cls, profile: str, members: int) -> float:
         """Absolute error of one small sum, but for one in 500 million."""
-        return _DEVIATIONS * capacity_of(profile).noise(members, symmetric=True)
+        return _DEVIATIONS * cls.capacity.noise(members, symmetric=True)
 
     @classmethod
     def limit(cls, profile: str) -> float:
         """Absolute values of a sum must stay below."""
-        return capacity_of(profile).limit
+        return cls.capacity.limit
 
     @classmethod
     def multiple(cls, profile: str, numbers: int) -> int:
         """Ciphertexts are filled."""
-        return capacity_of(profile).slots
+        return cls.capacity.slots
 
     @classmethod
     def ciphertexts(cls, profile: str, numbers: int) -> int:
         """Ciphertexts of so many numbers and their check slots."""
-        return capacity_of(profile).ciphertexts(numbers + SLOTS)
+        return cls.capacity.ciphertexts(numbers + SLOTS)
 
     @property
     def weakness(self) -> str:
         """Warning for the start of a run."""
-        without = (
-            f"{NO_PADS} leaves out the pads inside of the ciphertexts: whoever holds a key and "
-            "gets single ciphertexts from the server reads single contributions; use it for "
-            "measurements only."
-        )
-        return " ".join(filter(None, ("" if self._padded else without, super().weakness)))
+        return with_warning(self.profile, super().weakness)
 
     @property
     def _padded(self) -> bool:
         return is_padded(self.profile)
-
-    @cached_property
-    def capacity(self) -> Capacity:
-        """What ciphertexts of the profile hold."""
-        return capacity_of(self.profile)
 
     def _filled(self, values: Floats, this: Sum, place: Place, weights: StepWeights) -> Floats:
         """Numbers of one contribution (ciphertexts, slots), with its check slots."""
@@ -90,7 +82,7 @@ class CiphertextBackend(SumBackend):
             raise ProtocolError(
                 f"A value to be summed is not finite or not below {limit:g} in absolute value "
                 f"({self.capacity.limit:g} over {contributors} contributors); scale the values "
-                "down before sealing, or use the profile ckks-4096."
+                "down before sealing."
             )
 
     def _verified(self, numbers: Floats, this: Sum, weights: StepWeights) -> Floats:

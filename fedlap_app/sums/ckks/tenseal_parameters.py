@@ -8,7 +8,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from fedlap_app.sums.ckks.parameters import MARGIN, SPREAD, TERNARY, secure_context
+from fedlap_app.sums.ckks.parameters import secure_context
+
+# Real slots put at most 4 / pi times the largest value into a coefficient.
+SPREAD = 4.0 / math.pi
+MARGIN = 0.99
+TERNARY = 2.0 / 3.0  # variance of a coefficient of a key
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedlap_app.errors import ProtocolError
 from fedlap_app.sums.accumulator import Line
-from fedlap_app.sums.ckks import bits, coefficients, wire
+from fedlap_app.sums.ckks import coefficients, wire
 from fedlap_app.sums.ckks.coefficients import Coefficients
 from fedlap_app.sums.ckks.keyed import KeyedAccumulator
 from fedlap_app.sums.ckks.parameters import Parameters
@@ -57,41 +57,60 @@ class WordForm(NamedTuple):
         seeds = self.contributors * self.ciphertexts * SEED_ROOM
         return wire.TAG_BYTES + seeds + self.residues * self.parameters.bits // 8
 
-    def write(self, key: bytes, seeds: Sequence[bytes], residues: Words) -> bytes:
-        """All of it, from seeds one after the other."""
+    def write(self, key: bytes, seeds: Sequence[bytes], packed: Words) -> bytes:
+        """All of it, from seeds one after the other and packed residues."""
         drawn = (seed.ljust(SEED_ROOM, b"\0") for seed in seeds)
-        packed = bits.pack(residues[None], self.parameters.bits)
         return b"".join((wire.tag(self.parameters, wire.WORDS, key), *drawn, packed.tobytes()))
 
     def read(self, data: Words) -> tuple[bytes, list[bytes], Words]:
-        """Key id, seeds and residues; anything else is refused."""
+        """Key id, seeds and packed residues; anything else is refused."""
         start = wire.TAG_BYTES // _WORD
         key = wire.read_tag(data[:start].tobytes(), self.parameters, wire.WORDS)
         end = start + self.contributors * self.ciphertexts * SEED_ROOM // _WORD
         seeds = [row.tobytes()[:SEED_BYTES] for row in data[start:end].reshape(-1, SEED_ROOM // 8)]
-        return key, seeds, wire.unpack(data[end:][None], self.parameters)[0]
+        return key, seeds, data[end:]
 
 
-def seal(words: Words, form: WordForm, secret: bytes, key: bytes) -> bytes:
-    """Encrypt words below 2^t.
+class Part(NamedTuple):
+    """Words that are sealed.
 
-    Parameters
+    Attributes
     ----------
-    words : array
-        `form.words` words, whose upper bits do not count.
-    form : WordForm
+    words
+        Of the form's number; their upper bits do not count.
+    form
         What they look like on the wire.
-    secret : bytes
+    secret
         What the secret key is made of.
-    key : bytes
+    key
         Public name of the keys of the sum.
     """
-    held = Coefficients(form.parameters)
-    room = np.zeros(form.residues, dtype=np.uint64)
-    room[: form.words] = words
-    room &= np.uint64((1 << held.word_bits) - 1)
-    residues, seeds = coefficients.seal(held.encode(room), secret, form.parameters)
-    return form.write(key, seeds, residues)
+
+    words: Words
+    form: WordForm
+    secret: bytes
+    key: bytes
+
+
+def seal(parts: Sequence[Part], parameters: Parameters) -> list[bytes]:
+    """Encrypt some words, each under a key of its own; all at once, which is quicker."""
+    counts = [part.form.ciphertexts for part in parts]
+    secrets = [part.secret for part, count in zip(parts, counts, strict=True) for _ in range(count)]
+    first, seeds = coefficients.zeros(secrets, parameters)
+    sizes, ends = [part.form.residues for part in parts], np.cumsum(counts)
+    held, room = Coefficients(parameters), np.zeros(sum(sizes), dtype=np.uint64)
+    zeros, at = np.empty_like(room), 0
+    for part, size, count, end in zip(parts, sizes, counts, ends, strict=True):
+        room[at : at + part.form.words] = part.words
+        zeros[at : at + size] = first[end - count : end].reshape(-1)[:size]
+        at += size
+    room &= np.uint64((1 << parameters.word_bits) - 1)
+    packed = wire.pack(held.add(held.encode(room), zeros), parameters)
+    rows = np.split(packed, np.cumsum([size // wire.STEP for size in sizes])[:-1])
+    return [
+        part.form.write(part.key, seeds[end - count : end], row)
+        for part, row, count, end in zip(parts, rows, counts, ends, strict=True)
+    ]
 
 
 def unseal(
@@ -110,8 +129,9 @@ def unseal(
     key : callable
         Refuses a public name of keys that are not those of the sum.
     """
-    found, seeds, total = form.read(np.frombuffer(body, "<u8"))
+    found, seeds, packed = form.read(np.frombuffer(body, "<u8"))
     key(found)
+    total = wire.unpack(packed, form.parameters)
     each = form.ciphertexts
     sealed = [
         (secret, seeds[number * each : (number + 1) * each])
@@ -148,7 +168,9 @@ class WordAccumulator(KeyedAccumulator):
         for line, (key, _, _) in zip(lines, read, strict=True):
             self._require_key(line, key)
         self._latest = [seeds for _, seeds, _ in read]
-        return [residues for _, _, residues in read]
+        residues = wire.unpack(np.concatenate([packed for _, _, packed in read]), self.parameters)
+        ends = np.cumsum([self.form(line.sum).residues for line in lines])
+        return np.split(residues, ends[:-1])
 
     def _absorb(self, line: Line, sender: str, words: NDArray[Any]) -> None:
         if line.added and len(line.added) % self._most == 0:
@@ -161,7 +183,8 @@ class WordAccumulator(KeyedAccumulator):
         line.total %= np.uint64(self.parameters.modulus)
         drawn = self._seeds[line.sum.recipient]
         seeds = [seed for name in line.senders for seed in drawn[name]]
-        return self.form(line.sum).write(self._key_of(line), seeds, line.total)
+        packed = wire.pack(line.total, self.parameters)
+        return self.form(line.sum).write(self._key_of(line), seeds, packed)
 
 
 def require_key(found: bytes, expected: bytes, of: str) -> None:

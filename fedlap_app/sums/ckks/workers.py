@@ -1,13 +1,13 @@
 """Encryptions of zero in other processes: SEAL holds the interpreter's lock, threads do not help.
 
-The workers get the key of one kind of sum, never a plaintext; each draws its own randomness from
+The workers get keys, never a plaintext; each draws its own randomness from
 the operating system. They pay when there are cores to spare and hundreds of ciphertexts a step; a
 simulation, whose clients share the cores, does without.
 """
 
 import multiprocessing
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextvars import ContextVar
 from typing import TypeVar
@@ -30,16 +30,16 @@ def use_processes(count: int) -> None:
 
 
 def shares(
-    make: Callable[[bytes, Parameters, int], T], key: bytes, parameters: Parameters, count: int
+    make: Callable[[Sequence[bytes], Parameters], T], keys: Sequence[bytes], parameters: Parameters
 ) -> list[T]:
-    """What `make` gives for a key and so many ciphertexts, by shares of all processes."""
-    processes = _processes.get()
+    """What `make` gives for the keys of some ciphertexts, by shares of all processes."""
+    processes, count = _processes.get(), len(keys)
     if processes < 2 or count < LEAST:
-        return [make(key, parameters, count)]
+        return [make(keys, parameters)]
     share = -(-count // processes)
-    sizes = [min(share, count - start) for start in range(0, count, share)]
+    parts = [keys[start : start + share] for start in range(0, count, share)]
     pool = _workers(processes)
-    found = [pool.submit(make, key, parameters, size) for size in sizes]
+    found = [pool.submit(make, part, parameters) for part in parts]
     return [each.result() for each in found]
 
 

@@ -9,7 +9,7 @@ from fedlap_app.store.newest import Newest
 from fedlap_app.store.packing import Data, Part
 from fedlap_app.sums.job.messages import CARDS, Request
 
-FORM = 2
+FORM = 3
 
 
 @dataclass(frozen=True)

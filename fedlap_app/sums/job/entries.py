@@ -63,7 +63,9 @@ def of_sums(iteration: Iteration, opened: Sent) -> Iterator[Entry]:
     yield Entry(RECEIVED, kind, (MEMBERS, *also), (), ids, 1, opened.small)
     values = iteration.received_values(opened.width)
     if values:
-        own = () if plain else (keys.sum_key_ids[iteration.me],)
+        me, backend = iteration.me, iteration.backend
+        each = (backend.block_key(name, me) for name in backend.senders(me))
+        own = () if plain else tuple(dict.fromkeys(each))
         yield Entry(RECEIVED, program.block_sums, (SELF, *also), (), own, 1, values)
 
 
@@ -85,7 +87,8 @@ def of_contribution(iteration: Iteration) -> Iterator[Entry]:
         alone = (RECIPIENT,)
     elif not is_padded(spec.profile):
         alone = (_TOGETHER,)
-    ids = tuple(dict.fromkeys(map(keys.sum_key_ids.__getitem__, iteration.recipients)))
+    each = (iteration.backend.block_key(iteration.me, name) for name in iteration.recipients)
+    ids = tuple(dict.fromkeys(each))
     yield Entry(SENT, blocks, alone, (RECIPIENT,), ids, count, values)
 
 

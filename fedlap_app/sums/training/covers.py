@@ -106,7 +106,8 @@ class Ciphertexts(Cover):
         wide = form.words - _LIMBS * (words.size - shape.narrow)
         limbs[:wide] = words[: shape.narrow].view("<u4")
         limbs[wide:] = words[shape.narrow :].view("<u2")
-        return ciphered.seal(limbs, form, self._secret, keys.key_id(self._secret))
+        part = ciphered.Part(limbs, form, self._secret, keys.key_id(self._secret))
+        return ciphered.seal([part], TRAINING_2048)[0]
 
     def open(self, body: memoryview, shape: SumShape, contributors: int) -> Words:
         """The words that are nearest, modulo what they were taken from."""

@@ -70,3 +70,17 @@ def test_a_full_disk_is_told_with_its_remedy(ask, tmp_path, number, wrapped):
     reason = str(ask(error, tmp_path)["reason"])
     assert reason.startswith("its disk is full; free some space there")
     assert SECRET not in reason
+
+
+@pytest.mark.parametrize(
+    ("error", "lacking"),
+    [
+        (MemoryError(SECRET), "memory"),
+        (OSError(errno.ENOMEM, "no room", SECRET), "memory"),
+        (OSError(errno.EMFILE, "too many", SECRET), "open files"),
+    ],
+)
+def test_a_process_that_is_short_of_something_says_of_what(ask, tmp_path, error, lacking):
+    reason = str(ask(error, tmp_path)["reason"])
+    assert reason.startswith(f"its process has not enough {lacking}: allow it more there")
+    assert SECRET not in reason

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-HEAVY = ("torch", "torch_geometric", "pandas", "sklearn", "matplotlib", "networkx", "ray")
+HEAVY = (
+    "torch",
+    "torch_geometric",
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "networkx",
+    "ray",
+    "sqlalchemy",
+)
 
 _PHASE = """
 import sys
@@ -52,3 +61,25 @@ def test_the_offline_phase_imports_nothing_heavy(backend, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("finished ")
+
+
+_MODELS = """
+import sys
+from fedlap_app.methods.base import Schema
+from fedlap_app.methods.registry import BUILT_IN, method_class
+from fedlap_app.settings import parse_settings
+
+for name in BUILT_IN:
+    method = method_class(name).of(parse_settings({"method": name}))
+    method.model(Schema(4, 2, 5), 0, held=5)
+assert not {"sympy", "torch._dynamo"} & set(sys.modules)
+print("made")
+"""
+
+
+def test_no_network_needs_the_compiler_of_torch():
+    done = subprocess.run(
+        [sys.executable, "-c", _MODELS],
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=300,
+    )  # fmt: skip
+    assert done.stdout == "made\n", done.stderr

@@ -5,13 +5,17 @@ import shutil
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from client_app.app import app
 from fedlap_app.errors import FedLapError, RunError
 from fedlap_app.flower.client.organisation import _organisations as organisations_in_memory
+from fedlap_app.flower.client.training_state import TrainingState
+from fedlap_app.flower.course import pack_standing
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.server.run import run
+from fedlap_app.methods.step import MODEL
 from tests.adversary.scene import Scene
 from tests.flower.server.models import kept_in, same
 
@@ -86,6 +90,17 @@ class BackupGrid(InProcessGrid):
         return super()._deliver(message, context)
 
 
+class PartedGrid(InProcessGrid):
+    """From one message on, two of three organisations cannot be reached."""
+
+    left = 0
+
+    def _answer(self, message):
+        self.left -= 1
+        reached = message.metadata.dst_node_id == min(self.get_node_ids())
+        return super()._answer(message) if self.left >= 0 or reached else None
+
+
 @pytest.mark.parametrize("grid", [TwiceGrid, ClockGrid])
 def test_messages_and_clocks_out_of_order_change_no_bit(grid, settings, observer, tmp_path):
     """The keys of both deployments differ, so that only what they compute is compared."""
@@ -119,3 +134,43 @@ def test_a_store_of_some_rounds_ago_is_named_with_what_to_do(settings, observer,
     settings = replace(settings, rounds=6)
     with pytest.raises(RunError, match=r"bank-00: .*set back.*resume = false"):
         played(tmp_path, settings, observer, LateGrid)
+
+
+def test_a_member_that_works_out_another_bit_is_named(settings, observer, tmp_path, monkeypatch):
+    honest = TrainingState._taken
+
+    def rounded(state, turn, data):
+        taken, packed, best = honest(state, turn, data)
+        if state._organisation.name == "bank-01" and turn.number == 1:
+            (name, first), *_ = taken.state[MODEL].items()
+            model = {**taken.state[MODEL], name: np.nextafter(first, np.float32(np.inf))}
+            taken = taken._replace(state={**taken.state, MODEL: model})
+            packed = pack_standing(taken.standing, taken.state)
+        return taken, packed, best
+
+    monkeypatch.setattr(TrainingState, "_taken", rounded)
+    with pytest.raises(RunError, match=r"bank-01 worked out another model .* resume = false"):
+        played(tmp_path, settings, observer)
+
+
+@pytest.mark.parametrize("left", [26, 33])
+def test_a_partition_in_training_stops_the_run_and_the_next_one_goes_on(
+    settings, observer, tmp_path, left
+):
+    settings = replace(settings, step_timeout=1.0)
+    scene = Scene(tmp_path, settings)
+    configs = folder_configs(scene.folders.values())
+
+    def played(grid, number):
+        made = grid(app, configs, settings.to_config(), run_id=number)
+        made.left = left
+        return run(made, settings, observer)
+
+    whole = played(InProcessGrid, new_run_id())
+    expected = kept_in(scene.store(scene.names[0]), whole["run_id"])
+    with pytest.raises(RunError, match=r"no reply from bank-0[12]"):
+        played(PartedGrid, new_run_id())
+    organisations_in_memory.clear()
+    again = played(InProcessGrid, new_run_id())
+    for name in scene.names:
+        assert same(kept_in(scene.store(name), again["run_id"]), expected)

@@ -1,6 +1,8 @@
 import pytest
 
 from fedlap_app.errors import ConfigError
+from fedlap_app.sums.ckks.backend import CkksBackend
+from fedlap_app.sums.ckks.coefficients import Coefficients
 from fedlap_app.sums.ckks.parameters import PARAMETERS, Parameters, load_seal
 
 # Bits of the modulus at 128 bits of security, from the HomomorphicEncryption.org standard.
@@ -24,7 +26,10 @@ def test_one_bit_more_is_refused():
         _ = Parameters("weak", 2048, 55, 44).context
 
 
-def test_limits_leave_room_for_complex_packing():
-    limit = PARAMETERS["ckks-2048"].limit
-    assert 395 < limit < 2.0**9 * 3.14159 / 4
-    assert PARAMETERS["ckks-4096"].limit > 25_000
+def test_limits_and_errors():
+    facts = CkksBackend
+    assert facts.limit("ckks-2048") == 512.0
+    assert facts.limit("ckks-4096") == 32_768.0
+    assert facts.noise("ckks-2048", 10) < 3e-10
+    for chosen in PARAMETERS.values():
+        assert Coefficients(chosen).most_contributors >= 240

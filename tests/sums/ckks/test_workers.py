@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from fedlap_app.sums.ckks import ciphertexts, keys, packing, workers
+from fedlap_app.sums.ckks import coefficients, workers
+from fedlap_app.sums.ckks.coefficients import Coefficients
 from fedlap_app.sums.ckks.parameters import CKKS_2048
 
-SEED = b"s" * 32
+SECRETS = [b"s" * 32] * 5
 
 
 @pytest.fixture
@@ -16,10 +17,11 @@ def two_processes(monkeypatch):
 
 
 def test_processes_make_the_same_sums_and_never_the_same_ciphertext(two_processes):
-    values = np.random.default_rng(0).normal(size=(5, CKKS_2048.degree))
-    public = keys.new_public_key(SEED, CKKS_2048)
-    words = ciphertexts.encrypt(packing.encode(values, CKKS_2048), public, CKKS_2048)
-    opened = ciphertexts.decrypt(words, keys.decryptor(SEED, CKKS_2048), CKKS_2048)
-    np.testing.assert_allclose(opened, values, rtol=0, atol=1e-8)
-    assert len({word.tobytes() for word in words[:, 1]}) == 5
+    held, rng = Coefficients(CKKS_2048), np.random.default_rng(0)
+    words = rng.integers(0, 1 << CKKS_2048.word_bits, 5 * CKKS_2048.degree, dtype=np.uint64)
+    zeros, seeds = coefficients.zeros(SECRETS, CKKS_2048)
+    total = held.add(held.encode(words), zeros.reshape(-1))
+    opened = coefficients.unseal(total, [(SECRETS[0], seeds)], CKKS_2048)
+    assert (held.decode(opened) == words).all()
+    assert len(set(seeds)) == 5
     assert workers._pools

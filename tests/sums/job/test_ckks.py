@@ -25,8 +25,17 @@ def test_the_basis_is_that_of_exact_sums(make_phase):
     found, exact = make_phase(graph=GRAPH, backend="ckks"), make_phase(graph=GRAPH)
     for phase in (found, exact):
         phase.run()
-    assert np.linalg.norm(subspace(found) - subspace(exact), 2) < 1e-6
-    assert next(iter(found.bases().values())).certificate.orthogonality < 1e-6
+    assert np.linalg.norm(subspace(found) - subspace(exact), 2) < 1e-7
+    assert next(iter(found.bases().values())).certificate.orthogonality < 1e-7
+
+
+def test_the_same_secrets_give_the_same_bits(make_phase):
+    """Errors of encryption differ from run to run, and rounding takes them off."""
+    phases = [make_phase(graph=GRAPH, backend="ckks") for _ in range(2)]
+    for phase in phases:
+        phase.run()
+    one, other = (phase.gathered()[0] for phase in phases)
+    assert one.tobytes() == other.tobytes()
 
 
 @pytest.mark.parametrize("solver", ["block-lanczos", "dcgs2", "arnoldi"])
@@ -48,7 +57,7 @@ def test_a_new_process_for_every_message(make_phase, profile):
 
     def forget():
         forget_live()
-        caches = (keys.secret_key, keys.public_encryptor, keys.symmetric_encryptor, keys.decryptor)
+        caches = (keys.secret_key, keys.symmetric_encryptor, keys.decryptor)
         contexts = (tenseal_contexts.encrypting, tenseal_contexts.encrypting_for_all)
         for cache in (*caches, *contexts, tenseal_contexts.decrypting):
             cache.cache_clear()
@@ -145,7 +154,7 @@ def test_no_plaintext_value_crosses_the_server(recorded):
 
 
 def test_no_key_crosses_the_server(make_phase, monkeypatch):
-    """Neither seeds of secret keys nor public keys: these travel in the members' channels only."""
+    """Neither the keys of the group and of pairs nor what they are made of."""
     rings, with_sum_keys = [], KeyRing.with_sum_keys
 
     def noting(self, *keys):
@@ -158,7 +167,11 @@ def test_no_key_crosses_the_server(make_phase, monkeypatch):
     wire = b"".join(bytes(part) for _, q, r in phase.log for part in (q.common, q.own, r))
     assert len(rings) == 4
     for ring in rings:
-        assert len(ring.public_keys) == 4
-        secrets = (ring.sum_seed, ring.group_key, *ring.roots.values())
-        assert not any(secret in wire for secret in secrets)
-        assert not any(key[:32] in wire or key[-32:] in wire for key in ring.public_keys.values())
+        assert not ring.public_keys
+        made = [
+            ring.pair_secret(peer, f"ckks-2048 {recipient}")
+            for peer in ring.roots
+            for recipient in (ring.me, peer)
+        ]
+        made += [ring.group_secret("ckks-2048 "), ring.group_key, *ring.roots.values()]
+        assert not any(secret in wire for secret in made)

@@ -81,8 +81,23 @@ def test_with_two_members_each_reads_the_other(make_phase):
         assert entry(ledger, "sent", "small sums")["readable_by"] == ["all members"]
 
 
-def test_ciphertexts_are_under_the_recipients_keys(make_phase):
+def test_ciphertexts_are_under_keys_of_two(make_phase):
     phase = make_phase(backend="ckks", vectors=4)
+    phase.run()
+    found = ledgers(phase)
+    sent = {
+        name: set(entry(ledger, "sent", "block products")["key_ids"])
+        for name, ledger in found.items()
+    }
+    for name, ledger in found.items():
+        assert set(entry(ledger, "received", "block sums")["key_ids"]) == sent[name]
+        assert len(sent[name]) == len(found) - 1
+        for other in sent.keys() - {name}:
+            assert len(sent[name] & sent[other]) == 1
+
+
+def test_ciphertexts_of_tenseal_are_under_the_recipients_keys(make_phase):
+    phase = make_phase(backend="ckks", profile="tenseal-default", vectors=4)
     phase.run()
     found = ledgers(phase)
     for name, ledger in found.items():

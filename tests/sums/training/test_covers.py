@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedlap_app.errors import ProtocolError
-from fedlap_app.sums.ckks import coefficients, words
+from fedlap_app.sums.ckks import coefficients, wire, words
 from fedlap_app.sums.ckks.coefficients import Coefficients
 from fedlap_app.sums.ckks.parameters import TRAINING_2048, Parameters
 from fedlap_app.sums.header import Header
@@ -25,10 +25,21 @@ def ciphered(tmp_path):
     return Federation(tmp_path / CKKS, 4, shape=WIDE, backend=CKKS).begin()
 
 
+def residues_of(body, form):
+    """Key id, seeds and residues."""
+    key, seeds, packed = form.read(np.frombuffer(body, "<u8"))
+    return key, seeds, wire.unpack(packed, TRAINING_2048)
+
+
 def taken_apart(data, form):
     """Header, seeds and residues of a contribution or a sum."""
     header, size = Header.unpack(data)
-    return header, *form.read(np.frombuffer(data, "<u8", offset=size))
+    return header, *residues_of(data[size:], form)
+
+
+def written(header, form, key, seeds, residues):
+    """The other way."""
+    return header.pack() + form.write(key, seeds, wire.pack(residues, TRAINING_2048))
 
 
 def test_every_member_opens_the_numbers_of_mask_bit_for_bit(tmp_path):
@@ -48,15 +59,16 @@ def test_every_member_opens_the_numbers_of_mask_bit_for_bit(tmp_path):
 def test_sums_are_exact_for_as_many_contributors_as_are_said():
     held = Coefficients(TRAINING_2048)
     rng = np.random.default_rng(0)
-    numbers = rng.integers(0, 1 << held.word_bits, (30, 192), dtype=np.uint64)
+    numbers = rng.integers(0, 1 << held.parameters.word_bits, (30, 192), dtype=np.uint64)
     total, sealed = np.zeros(192, dtype=np.uint64), []
     for number, row in enumerate(numbers):
         secret = b"key %d" % number * 8
-        residues, seeds = coefficients.seal(held.encode(row), secret, TRAINING_2048)
+        zeros, seeds = coefficients.zeros([secret], TRAINING_2048)
+        residues = held.add(held.encode(row), zeros.reshape(-1)[:192])
         total = (total + residues) % np.uint64(TRAINING_2048.modulus)
         sealed.append((secret, seeds))
     opened = coefficients.unseal(total, sealed, TRAINING_2048)
-    expected = numbers.sum(axis=0) & np.uint64((1 << held.word_bits) - 1)
+    expected = numbers.sum(axis=0) & np.uint64((1 << held.parameters.word_bits) - 1)
     assert (held.decode(opened) == expected).all()
     exact = sum(held.encode(row).astype(object) for row in numbers)
     modulus = TRAINING_2048.modulus
@@ -72,8 +84,8 @@ def test_sums_are_exact_for_as_many_contributors_as_are_said():
 def test_any_error_below_half_a_step_is_taken_off(bits):
     chosen = Parameters("some", 4096 if bits[0] == 60 else 2048, *bits)
     held, rng = Coefficients(chosen), np.random.default_rng(1)
-    words_in = rng.integers(0, 1 << held.word_bits, 5000, dtype=np.uint64)
-    words_in[:2] = 0, (1 << held.word_bits) - 1
+    words_in = rng.integers(0, 1 << held.parameters.word_bits, 5000, dtype=np.uint64)
+    words_in[:2] = 0, (1 << held.parameters.word_bits) - 1
     most = int(chosen.scale / 2) - 4
     for error in (-most, 0, most):
         moved = (held.encode(words_in).astype(object) + error) % chosen.modulus
@@ -108,7 +120,7 @@ def test_the_server_gets_uniform_residues_and_other_ones_each_time(ciphered):
     again = Ciphertexts(ciphered.rings["client-01"])
     empty = np.zeros(WIDE.narrow + WIDE.scores + 3, dtype="<u8")
     bodies = [again.seal(empty, WIDE, 4) for _ in range(2)]
-    rows = [form.read(np.frombuffer(body, "<u8")) for body in bodies]
+    rows = [residues_of(body, form) for body in bodies]
     rows.append(taken_apart(sealed, form)[1:])
     modulus = TRAINING_2048.modulus
     for _, seeds, residues in rows:
@@ -124,7 +136,7 @@ def summed(contributions, form, drawn_of):
     rows = [taken_apart(data, form)[3] for data in contributions]
     total = sum(row.astype(object) for row in rows) % TRAINING_2048.modulus
     seeds = [seed for data in drawn_of for seed in taken_apart(data, form)[2]]
-    return header.of("").pack() + form.write(key, seeds, total.astype(np.uint64))
+    return written(header.of(""), form, key, seeds, total.astype(np.uint64))
 
 
 def test_dropped_doubled_altered_and_swapped_contributions_are_refused(ciphered):
@@ -144,14 +156,14 @@ def test_dropped_doubled_altered_and_swapped_contributions_are_refused(ciphered)
     for at, error in ((0, 1 << 12), (WIDE.narrow, 1 << 43), (form.words - 1, 1 << 13)):
         moved = total.copy()
         moved[at] = (int(moved[at]) + error) % TRAINING_2048.modulus
-        forged.append(header.pack() + form.write(key, seeds, moved))
+        forged.append(written(header, form, key, seeds, moved))
     kinds = [bytes([9]) + seeds[0][1:], *seeds[1:]]  # a generator that SEAL does not have
-    forged.append(header.pack() + form.write(key, kinds, total))
+    forged.append(written(header, form, key, kinds, total))
     for data in forged:
         with pytest.raises(ProtocolError, match=r"pads|altered|too many|too few"):
             job.open(turn, data)
     moved = (total + np.uint64(1000)) % np.uint64(TRAINING_2048.modulus)  # below half a step
-    same = [job.open(turn, header.pack() + form.write(key, seeds, row)) for row in (total, moved)]
+    same = [job.open(turn, written(header, form, key, seeds, row)) for row in (total, moved)]
     assert (same[0].mean["A"] == same[1].mean["A"]).all()
 
 
@@ -159,12 +171,12 @@ def test_sums_under_other_keys_and_of_other_forms_are_refused(ciphered, tmp_path
     turn, form = ciphered.turn(1), _form(WIDE)
     sealed = [*ciphered.seal(turn, ciphered.draw()).values()]
     header, key, seeds, residues = taken_apart(sealed[0], form)
-    strange = header.pack() + form.write(b"x" * 8, seeds, residues)
+    strange = written(header, form, b"x" * 8, seeds, residues)
     adder = ciphered.adder(turn.place, turn.members, WIDE)
     adder.add("client-01", sealed[1])
     with pytest.raises(ProtocolError, match="different keys are never added"):
         adder.add("client-00", strange)
-    beyond = header.pack() + form.write(key, seeds, residues | np.uint64((1 << 44) - 1))
+    beyond = written(header, form, key, seeds, residues | np.uint64((1 << 44) - 1))
     with pytest.raises(ProtocolError, match="no residue of the agreed prime"):
         adder.add("client-00", beyond)
     masked = Federation(tmp_path / "mask", 4, shape=WIDE).begin()
