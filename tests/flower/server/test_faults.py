@@ -5,13 +5,17 @@ import shutil
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from client_app.app import app
 from fedlap_app.errors import FedLapError, RunError
 from fedlap_app.flower.client.organisation import _organisations as organisations_in_memory
+from fedlap_app.flower.client.training_state import TrainingState
+from fedlap_app.flower.course import pack_standing
 from fedlap_app.flower.grids.local_grid import InProcessGrid, folder_configs, new_run_id
 from fedlap_app.flower.server.run import run
+from fedlap_app.methods.step import MODEL
 from tests.adversary.scene import Scene
 from tests.flower.server.models import kept_in, same
 
@@ -130,6 +134,23 @@ def test_a_store_of_some_rounds_ago_is_named_with_what_to_do(settings, observer,
     settings = replace(settings, rounds=6)
     with pytest.raises(RunError, match=r"bank-00: .*set back.*resume = false"):
         played(tmp_path, settings, observer, LateGrid)
+
+
+def test_a_member_that_works_out_another_bit_is_named(settings, observer, tmp_path, monkeypatch):
+    honest = TrainingState._taken
+
+    def rounded(state, turn, data):
+        taken, packed, best = honest(state, turn, data)
+        if state._organisation.name == "bank-01" and turn.number == 1:
+            (name, first), *_ = taken.state[MODEL].items()
+            model = {**taken.state[MODEL], name: np.nextafter(first, np.float32(np.inf))}
+            taken = taken._replace(state={**taken.state, MODEL: model})
+            packed = pack_standing(taken.standing, taken.state)
+        return taken, packed, best
+
+    monkeypatch.setattr(TrainingState, "_taken", rounded)
+    with pytest.raises(RunError, match=r"bank-01 worked out another model .* resume = false"):
+        played(tmp_path, settings, observer)
 
 
 @pytest.mark.parametrize("left", [26, 33])
