@@ -342,5 +342,32 @@ def update(
     click.echo(json.dumps(report, indent=2) if as_json else table_of(report))
 
 
+@bench.command(epilog="Example: fedlap bench load --organisations 100,1000")
+@click.option("--organisations", default="10,100,1000", show_default=True, help="list of numbers")
+@click.option("--nodes", type=click.IntRange(1), default=100_000, show_default=True)
+@click.option("--columns", type=click.IntRange(1), default=10, show_default=True, help="of a step")
+@click.option("--parameters", type=click.IntRange(2), default=250_000, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def load(organisations: str, nodes: int, columns: int, parameters: int, as_json: bool) -> None:
+    """What the server's sums take with many organisations, on a graph of one size.
+
+    Messages of a step before training and of a sealed round, made up and as long as real ones, go
+    through the server's code: seconds, megabytes that came, and the most memory held at once.
+    """
+    from fedlap_app.errors import ConfigError
+    from fedlap_app.studies.load_bench import Load, bench_load, table_of
+
+    set_verbosity(False)
+    try:
+        counts = [int(each) for each in organisations.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"--organisations '{organisations}' is no list of numbers: try 100,1000"
+        ) from None
+    what = Load(nodes, columns, parameters)
+    rows = bench_load(what, counts, say)
+    click.echo(json.dumps(rows, indent=2) if as_json else table_of(what, rows))
+
+
 for each in commands():
     bench.add_command(each)

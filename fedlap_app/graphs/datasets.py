@@ -2,11 +2,19 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from fedlap_app.errors import DataError
 from fedlap_app.graphs import banks, benchmarks, digits
 from fedlap_app.graphs.graph import Graph
+
+_ARXIV = "ogbn-arxiv"
+_GENERATED = 128
+"""Columns of the features that are made up for it, as many as the published ones have."""
+
+_APART = 0.25  # deviation of the classes' means, where that of a node's noise is 1
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,7 @@ class Dataset:
     make : builds the graph.
     has_owners : whether nodes have natural owners.
     depends_on : fields of `Request` that change the graph.
+    files : benchmark whose files it is made from; empty: its own, or none.
     """
 
     name: str
@@ -43,6 +52,7 @@ class Dataset:
     make: Callable[[Request], Graph]
     has_owners: bool = False
     depends_on: tuple[str, ...] = ()
+    files: str = ""
 
 
 def _make_banks(request: Request) -> Graph:
@@ -57,6 +67,17 @@ def _make_digits(request: Request) -> Graph:
 
 def _make_benchmark(name: str) -> Callable[[Request], Graph]:
     return lambda request: benchmarks.load_benchmark(name, directed=request.directed)
+
+
+def _make_arxiv(request: Request) -> Graph:
+    """The graph of ogbn-arxiv with features drawn around a mean for each class."""
+    graph = benchmarks.load_benchmark(_ARXIV, directed=request.directed)
+    rng = np.random.default_rng(request.seed)
+    means = _APART * rng.standard_normal((len(graph.classes), _GENERATED), dtype=np.float32)
+    features = rng.standard_normal((graph.num_nodes, _GENERATED), dtype=np.float32)
+    features += means[graph.labels]
+    names = tuple(f"f{number}" for number in range(_GENERATED))
+    return replace(graph, features=features, feature_names=names, kinds=())
 
 
 _BENCHMARKS = (
@@ -90,6 +111,14 @@ _ALL = (
         depends_on=("neighbours",),
     ),
     *(Dataset(*facts, _make_benchmark(facts[0])) for facts in _BENCHMARKS),
+    Dataset(
+        f"{_ARXIV}-generated",
+        "citations among arXiv papers, with generated features",
+        *(169343, 1157799, _GENERATED, 40),
+        _make_arxiv,
+        depends_on=("seed",),
+        files=_ARXIV,
+    ),
 )
 DATASETS = {entry.name: entry for entry in _ALL}
 
@@ -106,6 +135,7 @@ def find_dataset(name: str) -> Dataset:
 def availability(name: str) -> str:
     """Whether a data set is ``here``, would need a ``download`` or files that users bring."""
     entry = find_dataset(name)
-    if entry.name not in benchmarks.BENCHMARKS or benchmarks.is_here(entry.name):
+    files = entry.files or entry.name
+    if files not in benchmarks.BENCHMARKS or benchmarks.is_here(files):
         return "here"
-    return "download" if benchmarks.BENCHMARKS[entry.name].reader else "files needed"
+    return "download" if benchmarks.BENCHMARKS[files].reader else "files needed"

@@ -132,6 +132,7 @@ def _small_phases(settings: Settings) -> tuple[float, float, float, float]:
         resume=False,
         start_basis="",
         keep_basis=False,
+        exchange_rows=False,
     )
     few, many = _phase(small, _FEW), _phase(small, _MANY)
     peer, contribution = ((b - a) / (_MANY - _FEW) for a, b in zip(few, many, strict=True))
@@ -164,7 +165,8 @@ def _sums(spec: OfflineSpec, clients: int) -> dict[str, float]:
         me: KeyRing(me, names, "0" * 32, "0" * 32, roots, bytes(32), bytes(32), public)
         for me in (names[0], names[-1])
     }
-    values = np.random.default_rng(0).standard_normal(_NUMBERS)
+    # Like entries of a unit vector: no back end refuses them, however many organisations there are.
+    values = np.random.default_rng(0).standard_normal(_NUMBERS) / np.sqrt(_NUMBERS)
     first, last = (
         make_backend(spec.backend, rings[me], profile=spec.profile) for me in (names[0], names[-1])
     )

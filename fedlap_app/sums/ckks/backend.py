@@ -98,7 +98,8 @@ class CkksBackend(ExactBackend):
         def require(key: bytes) -> None:
             words.require_key(key, expected, str(place))
 
-        found = words.unseal(body, form, secrets, require)
+        unseal = words.unseal if this.recipient else words.unseal_shared
+        found = unseal(body, form, secrets, require)
         # Numbers have a sign; what check slots hold has none.
         above = np.uint64(64 - self.parameters.word_bits)
         signed = (found[:-SLOTS] << above).view(np.int64) >> above.astype(np.int64)

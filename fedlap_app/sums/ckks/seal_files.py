@@ -32,6 +32,7 @@ SEED_ROOM = 72
 LARGEST = 16
 """Polynomials of a ciphertext that SEAL takes."""
 _LOCAL = threading.local()
+_INTO, _OUT_OF = "into", "out_of"
 
 
 class SealFiles:
@@ -79,7 +80,10 @@ class SealFiles:
     def secret_key(self, words: Words) -> Any:  # noqa: ANN401
         """Secret key of a polynomial in NTT form."""
         facts = self._id + struct.pack("<Qd", words.size, 1.0)
-        return self._load(self._seal.SecretKey(), facts, self._array(words))
+        try:
+            return self._load(self._seal.SecretKey(), facts, self._array(words))
+        finally:
+            os.ftruncate(_room(_INTO)[0], 0)
 
     @property
     def _before_array(self) -> int:
@@ -110,7 +114,8 @@ class SealFiles:
 
     def _load(self, empty: Any, *parts: bytes) -> Any:  # noqa: ANN401
         """Fill an empty object; SEAL checks that it is valid for the parameters."""
-        handle, path = _room()
+        # Pages of the file are written over; SEAL reads as far as the content says.
+        handle, path = _room(_INTO)
         os.pwrite(handle, self._framed(b"".join(parts)), 0)
         try:
             empty.load(self._context, path)
@@ -118,31 +123,31 @@ class SealFiles:
             raise ProtocolError(
                 "SEAL refuses a ciphertext or a key: it was altered or made with other parameters."
             ) from None
-        finally:
-            os.ftruncate(handle, 0)
         return empty
 
 
 def saved_bytes(thing: Any) -> bytes:  # noqa: ANN401
     """What an object of SEAL writes into a file."""
-    handle, path = _room()
+    handle, path = _room(_OUT_OF)
     thing.save(path)
     found = os.pread(handle, os.fstat(handle).st_size, 0)
-    os.ftruncate(handle, 0)
+    os.ftruncate(handle, 0)  # it may be a secret key
     return found
 
 
-def _room() -> tuple[int, str]:
-    """A file in memory, one for each thread."""
-    found: tuple[int, str] | None = getattr(_LOCAL, "room", None)
+def _room(way: str) -> tuple[int, str]:
+    """A file in memory, one a way for each thread."""
+    found: tuple[int, str] | None = getattr(_LOCAL, way, None)
     if found is None:
-        found = _LOCAL.room = _file_in_memory()
+        found = _file_in_memory()
+        setattr(_LOCAL, way, found)
     return found
 
 
 def _leave_room() -> None:
-    """Let a process that was forked have a file of its own: its siblings write into the other."""
-    _LOCAL.room = None
+    """Let a process that was forked have files of its own: its siblings write into the others."""
+    for way in (_INTO, _OUT_OF):
+        setattr(_LOCAL, way, None)
 
 
 os.register_at_fork(after_in_child=_leave_room)

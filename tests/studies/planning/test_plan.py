@@ -3,7 +3,7 @@ import pytest
 from fedlap_app.errors import ConfigError
 from fedlap_app.settings import parse_settings
 from fedlap_app.studies.planning import plan as plan_of
-from fedlap_app.studies.planning.calibration import Rates
+from fedlap_app.studies.planning.calibration import Rates, _sums
 from fedlap_app.studies.planning.exchanges import Phase
 from fedlap_app.studies.planning.plan import find_shape, make_plan
 from fedlap_app.studies.planning.traffic import traffic_of
@@ -141,3 +141,11 @@ def test_contradictions_are_refused(values, nodes, edges, words):
         settings = settings.with_clients(0)
     with pytest.raises(ConfigError, match=words):
         find_shape(settings, nodes, edges)
+
+
+@pytest.mark.parametrize(("backend", "clients"), [("mask", 1000), ("ckks", 300)])
+def test_many_organisations_can_be_planned(backend, clients):
+    """What is sealed to take the time fits the share of one of so many in a sum."""
+    settings = parse_settings({"backend": backend, "clients": clients, "vectors": 10})
+    rates = _sums(settings.offline_spec, clients)
+    assert rates["add"] > 0
