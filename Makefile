@@ -32,7 +32,7 @@ run: setup  ## train on the default data through `flwr run .` and print the resu
 	@$(BIN)/fedlap run --compare $(if $(CONF),--conf $(CONF)) $(ARGS)
 
 test: setup  ## all tests but the slow ones and those on real SuperNodes
-	$(BIN)/python -m pytest -m "not slow and not integration and not faults"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not integration and not faults"
 
 test-slow: setup  ## the slow tests
 	$(BIN)/python -m pytest -m slow

@@ -9,6 +9,7 @@ import pytest
 
 from fedlap_app.errors import ConsentError
 from fedlap_app.sums.card import Roster, read_card
+from fedlap_app.sums.job.answered import FORM
 from fedlap_app.sums.job.begun import Begun
 from fedlap_app.sums.job.live import forget as forget_live
 from fedlap_app.sums.job.messages import Request
@@ -185,7 +186,8 @@ def test_a_job_of_another_release_ends_with_a_remedy_and_its_basis_stays(scene):
     job = scene.log[-1][1].job
     for path in scene.store(VICTIM).glob(f"offline-{job}-answered-*"):
         data = path.read_bytes()
-        path.write_bytes(data.replace(b'"form": 2', b'"form": 1'))
+        assert b'"form": %d' % FORM in data
+        path.write_bytes(data.replace(b'"form": %d' % FORM, b'"form": %d' % (FORM - 1)))
     forget_live()
     with pytest.raises(RefusedError, match=r"begun by another release .* start the run again"):
         scene.ask(VICTIM, Request("sums", job, 3, b"x", b"y"))

@@ -8,9 +8,9 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -23,6 +23,7 @@ from fedlap_app.flower.grids.carrier import addressed
 from fedlap_app.flower.grids.local_grid import InProcessGrid
 
 _REPLIED, _RAISED = b"0", b"1"
+_STOPS = {signal.SIGINT, signal.SIGTERM}
 _PATIENCE = 5.0  # seconds for the end of a process
 
 
@@ -113,7 +114,8 @@ class _Worker:
         self.pool = ThreadPoolExecutor(1, f"worker-{number}")
         arguments = (grid, theirs, [self.line, *others])
         self.process = fork.Process(target=_live, args=arguments, name=f"fedlap-{number}")
-        self.process.start()
+        with _unstopped():
+            self.process.start()
         theirs.close()
 
     def ask(self, message: Message) -> Message:
@@ -139,11 +141,22 @@ class _Worker:
             self.process.terminate()
 
 
+@contextmanager
+def _unstopped() -> Iterator[None]:
+    """Keep signals back while a process is forked: one in between leaves locks of modules taken."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _live(grid: WorkerGrid, line: Connection, others: list[Connection]) -> None:
     """Be a worker: Ctrl-C is for the parent, and one thread suffices for each."""
     for each in others:
         each.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     grid.serve(line)
     os._exit(0)  # what the parent registered for its end is not for here

@@ -25,6 +25,7 @@ from fedlap_app.sums.exact import ExactBackend
 from fedlap_app.sums.header import Header, Place, Sum
 
 FRACTION_BITS = 34
+_MULTIPLE = 512
 
 
 def _parameters_of(profile: str) -> Parameters:
@@ -49,6 +50,11 @@ class CkksBackend(ExactBackend):
     def limit(cls, profile: str) -> float:
         """Absolute values of a sum must stay below."""
         return float(2 ** (_parameters_of(profile).word_bits - 1 - FRACTION_BITS))
+
+    @classmethod
+    def multiple(cls, profile: str, numbers: int) -> int:
+        """What the length of a block is rounded up to, which is all that its rows are known by."""
+        return _MULTIPLE
 
     @classmethod
     def ciphertexts(cls, profile: str, numbers: int) -> int:

@@ -57,8 +57,7 @@ class Coefficients:
         if contributors > self.most_contributors:
             raise ProtocolError(
                 f"A sum of {contributors} ciphertexts was asked for and {self.parameters.name} "
-                f"holds {self.most_contributors}: set a profile with a larger prime, or 'mask' in "
-                "place of 'ckks'."
+                f"holds {self.most_contributors}: set 'mask' in place of 'ckks'."
             )
 
     def encode(self, words: Words) -> Words:

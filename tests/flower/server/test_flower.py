@@ -72,8 +72,8 @@ def test_flwr_run_encrypts_sums_unless_told_otherwise(flower):
     folder = RunFolder.find(run_id, flower.runs)
     assert folder.read_json("config.json")["backend"] == "ckks"
     price = folder.read_json("offline.json")
-    # Three clients: 20 columns of two others' 134 rows in full ciphertexts, and small sums.
-    assert min(price["up"].values()) > 2 * 2 * 27_648
+    # Three clients: 20 columns of two others' 134 rows, 54 bits a number, and small sums.
+    assert min(price["up"].values()) > 20 * 2 * 134 * 54 / 8
     assert price["round_trips"] == 5
 
 

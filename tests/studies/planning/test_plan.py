@@ -143,7 +143,7 @@ def test_contradictions_are_refused(values, nodes, edges, words):
         find_shape(settings, nodes, edges)
 
 
-@pytest.mark.parametrize(("backend", "clients"), [("mask", 1000), ("ckks", 300)])
+@pytest.mark.parametrize(("backend", "clients"), [("mask", 1000), ("ckks", 256)])
 def test_many_organisations_can_be_planned(backend, clients):
     """What is sealed to take the time fits the share of one of so many in a sum."""
     settings = parse_settings({"backend": backend, "clients": clients, "vectors": 10})
