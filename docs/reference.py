@@ -213,7 +213,7 @@ def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Comman
 
 
 def _command(path: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=path)
+    context = click.Context(command, info_name=path, **main.context_settings)
     own = [each for each in command.params if not isinstance(each, KnobOption)]
     records = [record for each in own if (record := each.get_help_record(context))]
     usage = " ".join([path, *command.collect_usage_pieces(context)])

@@ -40,7 +40,7 @@ def all_commands():
 
 def parsed(words, monkeypatch):
     """Let click parse a command without running it."""
-    context = click.Context(main, info_name="fedlap")
+    context = click.Context(main, info_name="fedlap", **main.context_settings)
     command, left = main, list(words)
     while isinstance(command, click.Group):
         name, found, left = command.resolve_command(context, left)

@@ -1,5 +1,6 @@
 """Whole runs in this process, without Flower's own processes: what `fedlap train` does."""
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from fedlap_app.store import places
 
 # Flower's own simulation has two nodes unless told otherwise.
 DEFAULT_CLIENTS = 2
+_FILES, _FILES_EACH = 256, 32  # that a process keeps open, and of every organisation in it
 
 
 def run_in_process(
@@ -63,6 +65,7 @@ def make_grid(
     """An in-process grid for the settings, whose `clients` is set."""
     from fedlap_app.flower.client.app import app
 
+    _allow_files(_FILES + _FILES_EACH * settings.clients)
     named: dict[str, Any] = {
         "run_id": run_id or new_run_id(),
         "organisations": [hand_over(part.subgraph, settings, part.folder, parts) for part in parts],
@@ -71,6 +74,14 @@ def make_grid(
     if settings.processes > 1 and listener is unheard:  # else messages are heard in their order
         return WorkerGrid(*known, processes=settings.processes, **named)
     return InProcessGrid(*known, listener=listener, **named)
+
+
+def _allow_files(count: int) -> None:
+    """Let this process open so many files, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def count_clients(settings: Settings) -> int:

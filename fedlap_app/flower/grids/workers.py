@@ -4,6 +4,7 @@ An organisation answers the same whichever process it lives in, and replies come
 messages: the result has the bits of a run in one process.
 """
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -71,10 +72,11 @@ class WorkerGrid(InProcessGrid):
         return [reply for each in asked if (reply := each.result()) is not None]
 
     def close(self) -> None:
-        """End the workers."""
-        for worker in self._workers:
-            worker.end()
-        self._workers.clear()
+        """End the workers; where that is interrupted, the rest at the end of this process."""
+        while self._workers:
+            self._workers[-1].end()
+            self._workers.pop()
+        atexit.unregister(self.close)
 
     def _deliver(self, message: Message, context: Context) -> Message:
         return self._workers[self._worker_of[context.node_id]].ask(message)
@@ -85,6 +87,7 @@ class WorkerGrid(InProcessGrid):
             return
         import torch  # noqa: F401 - here once, not once in every worker
 
+        atexit.register(self.close)
         for number in range(max(self._worker_of.values(), default=-1) + 1):
             others = [worker.line for worker in self._workers]
             self._workers.append(_Worker(self, number, others))

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedlap_app.flower.grids.in_process import make_grid
+from fedlap_app.settings import parse_settings
 from tests.adversary.test_disk_full import FINISHED, REFUSED, child, outcome, run_alone
 from tests.adversary.test_disk_full_training import Orgs
 
@@ -59,8 +61,7 @@ def within(limit, most, orgs):
     """A run whose process may have so much of something."""
 
     def work():
-        hard = resource.getrlimit(limit)[1]
-        resource.setrlimit(limit, (most, hard))
+        resource.setrlimit(limit, (most, most))
         orgs.train()
 
     return run_alone(work)
@@ -79,6 +80,18 @@ def test_sixty_four_files_are_enough(orgs):
     status, said = within(resource.RLIMIT_NOFILE, 64 + inherited, orgs)
     assert status == FINISHED, said
     require_same(orgs)
+
+
+def test_a_process_lets_itself_open_what_its_organisations_need():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+    def work():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        make_grid(parse_settings({"clients": 40})).close()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= min(hard, 40 * 30)
+
+    status, said = run_alone(work)
+    assert status == FINISHED, said
 
 
 @pytest.mark.parametrize("room", [0, 4])
