@@ -69,15 +69,25 @@ def choose(
         Is told in one line what of the preset is ignored.
     """
     values = {**preset, **typed}
-    for find in (_unread, _idle):
-        reasons = find(values)
-        for reason in (reasons[key] for key in typed if key in reasons):
-            raise ConfigError(reason)
-        if find is _unread and reasons:
-            method = values.get("method", RunOptions.method)
-            note(f"Method {method} ignores of the preset: {', '.join(reasons)}")
-            values = {key: value for key, value in values.items() if key not in reasons}
-    return values
+    unread = _unread(values)
+    _refuse(unread, typed)
+    if unread:
+        method = values.get("method", RunOptions.method)
+        note(f"Method {method} ignores of the preset: {', '.join(unread)}")
+        values = {key: value for key, value in values.items() if key not in unread}
+    idle = _idle(values)
+    _refuse(idle, typed)
+    # What a preset holds beside its own other values stays; what was typed has made the rest idle.
+    made = idle.keys() - _idle(preset).keys()
+    if made:
+        note(f"What was typed leaves no effect to these of the preset: {', '.join(sorted(made))}")
+    return {key: value for key, value in values.items() if key not in made}
+
+
+def _refuse(reasons: Mapping[str, str], typed: Mapping[str, object]) -> None:
+    """Refuse a value that was typed and has no effect."""
+    for reason in (reasons[key] for key in typed if key in reasons):
+        raise ConfigError(reason)
 
 
 def refuse_unread(values: Mapping[str, T]) -> Mapping[str, T]:

@@ -166,3 +166,15 @@ def test_keywords_count_as_typed_and_a_preset_does_not():
     preset = Settings(vectors=8, rounds=1, hidden="4", self_training=0)
     run = fedlap.train(orgs, "fedavg", preset=preset, vectors=100)
     assert (run.settings.vectors, run.settings.rounds) == (100, 1)
+
+
+def test_what_something_typed_makes_idle_is_dropped_from_a_preset_with_a_line():
+    said = []
+    preset = {"training-ring": 12, "rounds": 7}
+    assert choose(preset, {"training-backend": "ckks"}, said.append) == {
+        "rounds": 7,
+        "training-backend": "ckks",
+    }
+    assert said == ["What was typed leaves no effect to these of the preset: training-ring"]
+    with pytest.raises(ConfigError, match="has no effect with training-backend"):
+        choose({"rounds": 7}, {**preset, "training-backend": "ckks"}, said.append)
