@@ -5,6 +5,7 @@ seeds of all contributors, in the order of their names. The server adds residues
 nothing from the seeds and calls no part of SEAL but for the prime.
 """
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -168,9 +169,9 @@ class WordAccumulator(KeyedAccumulator):
         self._latest: list[list[bytes]] = []
         super().__init__(header, senders)
 
+    @abstractmethod
     def form(self, this: Sum) -> WordForm:
         """Form of a contribution."""
-        raise NotImplementedError
 
     def _room(self, this: Sum) -> NDArray[Any]:
         return np.zeros(self.form(this).residues, dtype=np.uint64)
